@@ -218,15 +218,17 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * when there is nothing to do, once all ranks have started it: buffers are memory of that device.
  * Its thread blocks need multiprocessors: while other kernels have all of them nothing moves; nor
  * does the first of a kind (floats and sum or others; LL and LL128 or Simple) of a process while
- * anything runs on the device that was there before it. Of a kind as many ids are executed at a
- * time as the communicator's memory is for, 64 at most (docs/gpu.md: all with the defaults on 4
- * GPUs); further ones wait for one of them to end. So calls of any number of ids, started in any
- * order, end if no rank waits in between; with waits, if no more ids of a kind than that wait for
- * one another: else they wait for ever, which is said on standard error, with the ids. With
- * call->after it is occlAgain where such a call would have to wait for another id, or for an
- * earlier one of its own; and while 256 later calls of the process on the device have been started,
- * all wait for those whose stream has not come so far, or that other ranks have not started. Plans
- * compiled with --direct need buffers of occlMemAlloc. */
+ * anything runs on the device that was there before it. Calls of up to 4096 ids at a time, started
+ * and waited for in any order, end; 1024 different ones (count, plan, set of connections) of a kind
+ * have tables at a time, further ones wait for theirs. A call with call->after takes a set of
+ * connections for its id until it is complete on all ranks, of as many as the communicator's memory
+ * is for, 64 of a kind at most (docs/gpu.md: all with the defaults on 4 GPUs); while such calls
+ * have all, other ids wait, and those with `after` are occlAgain. So they are behind an earlier
+ * call of their id that waits, or 64 ahead of another rank, and while what all ranks have started
+ * cannot be executed yet. While 256 later calls of the process on the device have been started, all
+ * wait for those whose stream has not come so far, or that other ranks have not started; several
+ * communicators with more in flight than that may wait for each other. Plans compiled with --direct
+ * need buffers of occlMemAlloc. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
 /* What follows in a stream of the rank's device (a cudaStream_t, not captured) waits until the

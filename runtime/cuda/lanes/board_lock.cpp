@@ -11,8 +11,7 @@ namespace {
 /// Looks before it sleeps: the others hold it for as long as a few lines of a cache take.
 constexpr uint32_t kLooks = 2000;
 
-Status take(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()> &failure,
-            bool waits) {
+Status take(Atomic<uint32_t> &word, uint32_t rank, const BoardLock::Failure &failure, bool waits) {
   uint32_t looks = 0;
   for (uint32_t owner = 0;
        !word.compare_exchange_strong(owner, rank + 1, std::memory_order_acquire); owner = 0) {
@@ -22,7 +21,7 @@ Status take(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()>
     }
     if (!waits)
       return {StatusCode::InProgress, "another rank has the lock of the boards"};
-    if (Status failed = failure(); !failed.ok())
+    if (Status failed = failure(owner - 1); !failed.ok())
       return failed;
     sleepFor(std::chrono::microseconds(20));
   }
@@ -31,8 +30,7 @@ Status take(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()>
 
 } // namespace
 
-BoardLock::BoardLock(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()> &failure,
-                     bool waits)
+BoardLock::BoardLock(Atomic<uint32_t> &word, uint32_t rank, const Failure &failure, bool waits)
     : word(word), taken(take(word, rank, failure, waits)) {}
 
 BoardLock::~BoardLock() {

@@ -11,12 +11,13 @@
 namespace occl::cuda {
 
 /// Held while it lives, if status() is success. InProgress: it does not wait, and another rank has
-/// it; else why the communicator has failed.
+/// it; else why it will never be given back.
 class BoardLock {
 public:
-  /// word: 0, or 1 + the rank that has it. failure: why the communicator has failed, if it has.
-  BoardLock(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()> &failure,
-            bool waits = true);
+  /// Why that rank will never give it back, or why the communicator has failed; or success.
+  using Failure = std::function<Status(uint32_t owner)>;
+  /// word: 0, or 1 + the rank that has it.
+  BoardLock(Atomic<uint32_t> &word, uint32_t rank, const Failure &failure, bool waits = true);
   ~BoardLock();
   BoardLock(const BoardLock &) = delete;
   BoardLock &operator=(const BoardLock &) = delete;

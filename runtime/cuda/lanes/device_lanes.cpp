@@ -35,9 +35,9 @@ size_t DeviceLanes::HashOfKey::operator()(const Key &key) const {
 }
 
 DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
-                         TenantOf tenantOf, IsIdle isIdle)
+                         TenantOf tenantOf)
     : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),
-      tenantOf(std::move(tenantOf)), isIdle(std::move(isIdle)) {}
+      tenantOf(std::move(tenantOf)) {}
 
 StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec) {
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
@@ -83,7 +83,7 @@ bool DeviceLanes::forgetOldest() {
   auto daemon = daemonOf(oldest->second->kernel);
   for (const auto &[lane, number] : oldest->second->numbers)
     if (daemon.ok())
-      (*daemon)->remove(number);
+      (*daemon)->remove(number.number);
   shapes.erase(oldest);
   return true;
 }
@@ -117,7 +117,7 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
 
 StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape &shape) {
   if (auto known = shape.numbers.find(name.number); known != shape.numbers.end())
-    return std::optional(known->second);
+    return std::optional(known->second.number);
   auto lane = laneAt(name);
   while (!lane.ok() && lane.status().code() == StatusCode::Again && forgetOldest())
     lane = laneAt(name);
@@ -129,7 +129,7 @@ StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape
   auto number = (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
                                {(*lane)->counts, (*lane)->connectors->doneWord()});
   if (number.ok()) {
-    shape.numbers[name.number] = *number;
+    shape.numbers[name.number] = {*number, {}};
     return std::optional(*number);
   }
   if (number.status().code() != StatusCode::Again)
@@ -152,8 +152,8 @@ void DeviceLanes::giveNumbersBack(uint32_t kernel) {
   size_t given = 0;
   for (LaneShape *shape : oldest)
     std::erase_if(shape->numbers, [&](const auto &entry) {
-      const auto &[lane, number] = entry;
-      if (given >= kAtOnce || !isIdle({kernel, lane}))
+      const auto &[number, last] = entry.second;
+      if (given >= kAtOnce || (last && !(*daemon)->isComplete(*last)))
         return false;
       ++given;
       (*daemon)->remove(number);

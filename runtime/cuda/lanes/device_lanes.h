@@ -26,8 +26,12 @@ struct LaneShape {
   std::unique_ptr<OrderedShape> shape;
   uint32_t kernel = 0;
   uint64_t lastUse = 0;
-  /// By lane: the number of the two in the kernel's daemon.
-  std::unordered_map<uint32_t, uint32_t> numbers;
+  /// By lane: the number of the two in the kernel's daemon, and its last request.
+  struct Number {
+    uint32_t number = 0;
+    std::optional<uint64_t> last;
+  };
+  std::unordered_map<uint32_t, Number> numbers;
 };
 
 /// Thread safety: one thread at a time, but for readCounts().
@@ -36,19 +40,21 @@ public:
   /// The daemon of a kernel, to which the rank is attached.
   using DaemonOf = std::function<StatusOr<resident::ResidentDaemon *>(uint32_t kernel)>;
   using TenantOf = std::function<resident::Tenant &(uint32_t kernel)>;
-  /// Nothing of this rank is in flight in the lane.
-  using IsIdle = std::function<bool(LaneName lane)>;
 
   /// firstCall: the number of the first call of each lane.
-  DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf, TenantOf tenantOf,
-              IsIdle isIdle);
+  DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
+              TenantOf tenantOf);
 
   /// InvalidArgument if the plan does not suit; Again if there is no device memory; SystemError.
   StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec);
   /// The number of the two in the kernel's daemon; nothing: the daemon has none now. Again: there
   /// is no device memory for the lane; InvalidArgument, SystemError.
   StatusOr<std::optional<uint32_t>> numberOf(LaneName lane, LaneShape &shape);
-  /// Some of the numbers of the kernel's daemon that lanes do not need now, those of shapes that
+  /// The daemon's request of a call of the two.
+  static void noteRequest(LaneName lane, LaneShape &shape, uint64_t request) {
+    shape.numbers[lane.number].last = request;
+  }
+  /// Some of the numbers of the kernel's daemon of which nothing is in flight, those of shapes that
   /// were not called for long first.
   void giveNumbersBack(uint32_t kernel);
   /// The daemon's number of the n-th call in a lane.
@@ -88,7 +94,6 @@ private:
   const uint64_t firstCall;
   const DaemonOf daemonOf;
   const TenantOf tenantOf;
-  const IsIdle isIdle;
   uint64_t uses = 0;
   std::unordered_map<Key, std::shared_ptr<LaneShape>, HashOfKey> shapes;
   mutable Mutex mutex; // guards `lanes` against those that count

@@ -1,5 +1,5 @@
-// Which id has which lane, agreed by all ranks of a communicator in memory that they share. See
-// docs/decisions/gpu/lanes.md. No CUDA here.
+// What the ranks of a communicator share of their calls in lanes: which calls each has made, and
+// the order of those that all have made. See docs/decisions/gpu/lanes.md. No CUDA here.
 #pragma once
 
 #include "runtime/cuda/tables/limits.h"
@@ -11,8 +11,12 @@ namespace occl::cuda {
 
 /// Kernels of the resident daemon, and the most lanes of one.
 inline constexpr uint32_t kLaneKernels = 4, kMaxLanes = 64;
-/// Calls of a lane of which a rank's signature can be read; a power of two.
-inline constexpr uint32_t kLaneHistory = 256;
+/// Ids of which calls are in flight, at most; a power of two.
+inline constexpr uint32_t kMostIds = 4096;
+/// Calls of an id that some rank has made and that are not in the order, at most; a power of two.
+inline constexpr uint32_t kMostAhead = 64;
+/// Calls in the order that some rank has not gone past, at most; a power of two.
+inline constexpr uint32_t kOrderPlaces = 32768;
 
 /// What all ranks must call alike.
 struct LaneSignature {
@@ -24,41 +28,67 @@ struct LaneSignature {
   bool operator==(const LaneSignature &) const = default;
 };
 
-/// Memory that is zero is a board without lanes in use. It lies with rank 0.
+/// Memory that is zero is a board without calls. It lies with rank 0. What is not Atomic is under
+/// the lock; what is, is written under it but for what says so.
 struct LaneBoard {
-  /// A rank's call. Its owner writes it, again after kLaneHistory calls; `number` first and last.
+  /// As the first rank has made it.
   struct Call {
-    Atomic<uint64_t> number; // + 1; 0: it is being written
-    Atomic<uint64_t> planHash, count, rest;
+    LaneSignature signature;
+    uint32_t by; // that rank
+    uint8_t kernel, lane;
+    uint64_t number;
   };
-  /// Written by one rank.
-  struct alignas(64) Member {
-    /// Calls that it has made in the lane, of whatever ids.
-    Atomic<uint64_t> started;
-    Call calls[kLaneHistory];
+  /// Calls of an id are counted over all that have had the record.
+  struct alignas(64) Record {
+    uint64_t id;
+    uint32_t chained;            // 1 + the next of its hash; 0: none
+    uint32_t nextHeldUp;         // 1 + the next in that list
+    bool isHeldUp;               // it is in it
+    uint8_t lanes[kLaneKernels]; // 1 + the lane of its calls, unless another id holds that
+    uint16_t orderedIn; // 1 + kernel and lane of its last call in the order; 0: there is none
+    Atomic<uint64_t> numbered; // calls that have a lane and a number
+    uint64_t ordered;          // calls that are in the order
+    Atomic<uint64_t> made[kMaxRanks];
+    /// Complete on the rank, which writes it, at its leisure.
+    Atomic<uint64_t> done[kMaxRanks];
+    Call calls[kMostAhead];
   };
-  /// What is not Atomic is under the lock.
-  struct alignas(64) Lane {
-    uint64_t id;     // that has it, or has had it last
-    uint64_t from;   // calls in it when that began
-    uint64_t left;   // when it became free: LaneBoard::clock
-    uint32_t joined; // ranks, as bits
-    /// It was left as others lacked one: they may open it before the id that has had it.
-    bool wasYielded;
-    /// 1 + the id that it is open for; 0: it is free. Changed under the lock.
-    Atomic<uint64_t> openFor;
-    /// Another lane, of another kernel, is open for the same id.
-    Atomic<uint32_t> hasSibling;
-    Member members[kMaxRanks];
+  struct Lane {
+    uint64_t next;   // the number of the next call
+    uint32_t holder; // 1 + the record of the id that holds it; 0: none does
+    uint64_t until;  // that many of its calls are complete on all ranks
+    uint64_t from;   // the first number of the hold
+    uint64_t heldAt; // LaneBoard::clock
+  };
+  /// A call in the order.
+  struct Place {
+    Atomic<uint64_t> where; // record, kernel, lane
+    Atomic<uint64_t> call, number;
+  };
+  struct alignas(64) Position {
+    Atomic<uint64_t> value;
   };
 
   /// 0, or 1 + the rank that is changing something.
   alignas(64) Atomic<uint32_t> lock;
-  /// Ranks that lack a lane, as bits: kernel * kMaxRanks + rank.
-  alignas(64) Atomic<uint32_t> wanted;
-  alignas(64) uint64_t clock; // under the lock
+  /// Records whose calls all have made, and that lack something to be in the order.
+  alignas(64) Atomic<uint32_t> numHeldUp;
+  /// Until when somebody is taken to lack a lane, by kernel, or a record; nanoseconds of the steady
+  /// clock.
+  Atomic<int64_t> lanesWanted[kLaneKernels], recordsWanted;
+  uint32_t firstHeldUp, lastHeldUp; // 1 + a record
+  uint32_t numUsed, hand;           // records that were ever used; where the next is looked for
+  uint64_t clock;
+  uint32_t nextLane[kLaneKernels];
   Lane lanes[kLaneKernels][kMaxLanes];
+  uint32_t heads[kMostIds]; // by hash: 1 + the first record
+  /// Calls that are in the order.
+  alignas(64) Atomic<uint64_t> tail;
+  uint64_t freeUntil; // places before that number are free, or hold what comes before the tail
+  /// By rank, which writes it: those that it has gone past.
+  Position read[kMaxRanks];
+  Place order[kOrderPlaces];
+  Record records[kMostIds];
 };
-static_assert(kLaneKernels * kMaxRanks <= 32, "see LaneBoard::wanted");
 
 } // namespace occl::cuda

@@ -1,266 +1,255 @@
 #include "runtime/cuda/lanes/lane_calls.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace occl::cuda {
 
+namespace {
+
+/// Of a call that enters early: lanes that it is prepared for, until it stays with one.
+constexpr uint32_t kTries = 4;
+
+} // namespace
+
 bool LaneCalls::isComplete(const Sequence &sequence) const {
-  return sequence.lastKernel == kNone ||
-         engine.isComplete(sequence.lastKernel, sequence.lastRequest);
+  return !sequence.last || engine.isComplete(sequence.last->kernel, sequence.lastRequest);
 }
 
-void LaneCalls::trim(uint32_t kernel, Held &lane) {
-  while (!lane.inFlight.empty() && engine.isComplete(kernel, lane.inFlight.front()))
-    lane.inFlight.pop_front();
+/// Others know how many of the sequence's calls are complete here. False: some are not.
+bool LaneCalls::sayDone(Sequence &sequence) {
+  if (!isComplete(sequence))
+    return false;
+  if (sequence.record)
+    table.noteDone(*sequence.record, sequence.numExecuted);
+  return true;
 }
 
-StatusOr<bool> LaneCalls::tryNow(LaneCall &call) {
+void LaneCalls::sayAllDone() {
+  std::erase_if(unsaid, [&](Sequence *sequence) {
+    sequence->isUnsaid = !sayDone(*sequence);
+    return !sequence->isUnsaid;
+  });
+}
+
+// --- making calls ---
+
+StatusOr<bool> LaneCalls::tryNow(LaneCall &call, Calls &executed) {
   Sequence &sequence = sequences[call.id];
-  if (sequence.numWaiting != 0)
+  if (call.entersEarly)
+    return tryEarly(call, sequence, executed);
+  if (sequence.numMade != sequence.waiting.size())
     return false;
-  std::ranges::fill(lacks, false);
-  auto done = tryCall(call, sequence);
-  // Somebody may have lanes that he does not need; this rank, too.
-  if (done.ok() && !*done && lacks[call.kernel]) {
-    table.want(call.kernel, true);
-    if (Status left = leaveWanted(); !left.ok())
-      return left;
-    done = tryCall(call, sequence);
-    if (done.ok() && *done && waiting.empty())
-      table.want(call.kernel, false);
-  }
-  return done;
+  auto isMade = make(call, sequence);
+  if (!isMade.ok() || !*isMade)
+    return isMade;
+  Status status = follow(&call, executed);
+  return status.ok() ? StatusOr<bool>(call.isExecuted) : status;
 }
 
-/// The lane of the call; null: there is none now.
-StatusOr<LaneCalls::Held *> LaneCalls::laneFor(const LaneCall &call, Sequence &sequence) {
-  uint32_t &number = sequence.lanes[call.kernel];
-  if (number != kNone) {
-    Held &lane = held[call.kernel][number];
-    trim(call.kernel, lane);
-    return &lane;
+/// Those before it of its id are made. What it lacks just now it may have when its turn comes.
+StatusOr<bool> LaneCalls::make(LaneCall &call, Sequence &sequence) {
+  std::optional<LaneName> &lane = sequence.usual[call.kernel];
+  if (!lane) {
+    auto usual = table.laneOf(call.id, call.kernel);
+    if (!usual.ok() || !*usual)
+      return usual.ok() ? StatusOr<bool>(false) : usual.status();
+    lane = **usual;
   }
-  auto joined = table.join(call.kernel, call.id);
-  if (!joined.ok())
-    return joined.status();
-  if (!*joined) {
-    lacks[call.kernel] = true;
-    Status same = compareOthers(call, sequence);
-    return same.ok() ? StatusOr<Held *>(nullptr) : same;
-  }
-  number = (*joined)->number;
-  Held &lane = held[call.kernel][number];
-  lane = {call.id, true, false, {}};
-  return &lane;
+  if (auto prepared = engine.prepare(call, *lane); !prepared.ok())
+    return prepared.status();
+  sayDone(sequence);
+  auto made = table.make(call.id, call.kernel, call.signature);
+  if (!made.ok() || !*made)
+    return made.ok() ? StatusOr<bool>(false) : made.status();
+  noteRecord(call, **made, sequence);
+  return true;
 }
 
-/// A call that has no lane: of another kernel all that the others have made of its id was made
-/// here, too, or their calls at this place of the sequence differ.
-Status LaneCalls::compareOthers(const LaneCall &call, const Sequence &sequence) {
-  return isComplete(sequence) ? table.compareWithout(call.id, call.kernel, call.signature)
-                              : Status();
+void LaneCalls::noteRecord(LaneCall &call, CallName name, Sequence &sequence) {
+  call.made = name;
+  if (sequence.record == name.record)
+    return;
+  // What was in another record, or was in this one, is complete.
+  if (sequence.record && byRecord[*sequence.record] == &sequence)
+    byRecord[*sequence.record] = nullptr;
+  sequence.record = name.record;
+  sequence.numExecuted = name.call;
+  byRecord[name.record] = &sequence;
 }
 
-/// The next call of its sequence.
-StatusOr<bool> LaneCalls::tryCall(LaneCall &call, Sequence &sequence) {
-  // Another daemon does not know when what came before is complete.
-  if (sequence.lastKernel != call.kernel && !isComplete(sequence))
-    return false;
-  auto found = laneFor(call, sequence);
-  if (!found.ok() || !*found)
-    return found.ok() ? StatusOr<bool>(false) : found.status();
-  Held &lane = **found;
-  const LaneName name = {call.kernel, sequence.lanes[call.kernel]};
-  if (!call.number) {
-    auto isReady = engine.prepare(call, name);
+/// Nothing of the order may be before it, and nothing of its id.
+StatusOr<bool> LaneCalls::tryEarly(LaneCall &call, Sequence &sequence, Calls &executed) {
+  std::optional<LaneName> prepared;
+  for (uint32_t tries = 0; tries < kTries; ++tries) {
+    if (Status status = follow(nullptr, executed); !status.ok())
+      return status;
+    if (!sequence.waiting.empty())
+      return false;
+    sayDone(sequence);
+    std::optional<LaneName> lacks;
+    auto made = table.makeEarly(call.id, call.kernel, call.signature,
+                                [&](LaneName lane, uint64_t number) -> StatusOr<bool> {
+                                  if (prepared == lane)
+                                    return execute(call, sequence, lane, number);
+                                  lacks = lane;
+                                  return false;
+                                });
+    if (!made.ok())
+      return made.status();
+    if (*made) {
+      noteRecord(call, **made, sequence);
+      noteExecuted(call, sequence);
+      return true;
+    }
+    if (!lacks && !table.next())
+      return false;
+    auto isReady = lacks ? engine.prepare(call, *lacks) : StatusOr<bool>(true);
     if (!isReady.ok() || !*isReady)
       return isReady;
-    if (lane.inFlight.size() >= kMostInFlight || table.shouldYield(name))
-      return false;
+    prepared = lacks;
   }
-  // What enters early has room before others hear of it, and can be refused until then.
-  bool isExecuted = false;
-  if (call.entersEarly) {
-    auto done = execute(call, sequence, lane, name);
-    if (!done.ok() || !*done)
-      return done;
-    isExecuted = true;
-  }
-  auto isAnnounced = announce(call, lane, name);
-  if (!isAnnounced.ok() || !*isAnnounced || isExecuted) {
-    lane.owes = lane.owes && !isExecuted;
-    return isAnnounced;
-  }
-  if (table.missing(name, *call.number) != 0)
+  return false;
+}
+
+void LaneCalls::enqueue(std::unique_ptr<LaneCall> call) {
+  Sequence &sequence = sequences[call->id];
+  if (call->made)
+    ++sequence.numMade;
+  else
+    unmade.insert(call->id);
+  waiting.push_back(std::move(call));
+  sequence.waiting.push_back(std::prev(waiting.end()));
+}
+
+// --- executing them ---
+
+/// In its turn. False: not now.
+StatusOr<bool> LaneCalls::execute(LaneCall &call, Sequence &sequence, LaneName name,
+                                  uint64_t number) {
+  // In another lane nobody orders it behind what came before.
+  if (sequence.last && *sequence.last != name && !isComplete(sequence))
     return false;
-  return execute(call, sequence, lane, name);
-}
-
-/// From its number on the others count on the call, whatever becomes of it here. False: whether
-/// they have made another one instead is not known yet.
-StatusOr<bool> LaneCalls::announce(LaneCall &call, Held &lane, LaneName name) {
-  Status same;
-  if (!call.number) {
-    call.number = table.next(name);
-    lane.owes = true;
-    same = table.announce(name, call.signature);
-  }
-  if (same.ok() && !call.isCompared) {
-    same = table.compareSiblings(name, *call.number, call.signature);
-    if (same.code() == StatusCode::InProgress)
-      return false;
-    call.isCompared = same.ok();
-  }
-  return same.ok() ? StatusOr<bool>(true) : same;
-}
-
-StatusOr<bool> LaneCalls::execute(LaneCall &call, Sequence &sequence, Held &lane, LaneName name) {
-  auto request = engine.execute(call, name, call.number.value_or(table.next(name)));
+  auto request = engine.execute(call, name, number);
   if (!request.ok())
     return request.status();
   if (!*request)
     return false;
-  lane.owes = false;
-  lane.inFlight.push_back(**request);
-  sequence.lastKernel = call.kernel;
+  sequence.usual[name.kernel] = name;
+  sequence.last = name;
   sequence.lastRequest = **request;
   return true;
 }
 
-bool LaneCalls::isIdle(LaneName name) {
-  Held &lane = held[name.kernel][name.number];
-  if (!lane.isHeld)
-    return true;
-  trim(name.kernel, lane);
-  return !lane.owes && lane.inFlight.empty();
+void LaneCalls::noteExecuted(LaneCall &call, Sequence &sequence) {
+  call.isExecuted = true;
+  sequence.numExecuted = call.made->call + 1;
+  if (!std::exchange(sequence.isUnsaid, true))
+    unsaid.push_back(&sequence);
+  engine.begin(call.kernel);
 }
 
-void LaneCalls::enqueue(std::unique_ptr<LaneCall> call) {
-  ++sequences[call->id].numWaiting;
-  waiting.push_back(std::move(call));
+/// Goes on in the order as far as it can. current: is made, and not in the queue; or null.
+Status LaneCalls::follow(LaneCall *current, Calls &executed) {
+  while (const auto ordered = table.next()) {
+    Sequence *sequence = byRecord[ordered->call.record];
+    const bool hasFront = sequence && !sequence->waiting.empty();
+    LaneCall *call = hasFront ? sequence->waiting.front()->get() : nullptr;
+    if (current && current->made == ordered->call)
+      call = current;
+    if (!call || call->made != ordered->call) { // it was executed before all ranks had made it
+      table.pass();
+      continue;
+    }
+    auto isExecuted = execute(*call, *sequence, ordered->lane, ordered->number);
+    if (!isExecuted.ok() || !*isExecuted)
+      return isExecuted.ok() ? Status() : isExecuted.status();
+    table.pass();
+    noteExecuted(*call, *sequence);
+    if (call == current)
+      continue;
+    const auto place = sequence->waiting.front();
+    sequence->waiting.pop_front();
+    --sequence->numMade;
+    executed.push_back(std::move(*place));
+    waiting.erase(place);
+  }
+  return {};
+}
+
+/// What was too far ahead of others, or lacked something.
+Status LaneCalls::makeWaiting() {
+  for (auto next = unmade.begin(); next != unmade.end();) {
+    Sequence &sequence = sequences[*next];
+    while (sequence.numMade != sequence.waiting.size()) {
+      auto isMade = make(**sequence.waiting[sequence.numMade], sequence);
+      if (!isMade.ok())
+        return isMade.status();
+      if (!*isMade)
+        break;
+      ++sequence.numMade;
+    }
+    next = sequence.numMade == sequence.waiting.size() ? unmade.erase(next) : std::next(next);
+  }
+  return {};
 }
 
 /// Others that have the lock of the board are not waited for.
-Status LaneCalls::advance(std::vector<std::unique_ptr<LaneCall>> &executed,
-                          const std::function<bool()> &mustStop) {
+Status LaneCalls::advance(Calls &executed) {
   table.setWaiting(false);
-  Status status = leaveWanted();
+  if (table.isDoneWanted())
+    sayAllDone();
+  Status status = follow(nullptr, executed);
   if (status.ok())
-    status = advanceQueue(executed, mustStop);
+    status = makeWaiting();
+  if (status.ok())
+    status = table.orderHeldUp();
+  if (status.ok())
+    status = follow(nullptr, executed);
   table.setWaiting(true);
   return status.code() == StatusCode::InProgress ? Status() : status;
 }
 
-Status LaneCalls::advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed,
-                               const std::function<bool()> &mustStop) {
-  std::ranges::fill(lacks, false);
-  std::unordered_set<uint64_t> blocked;                           // ids of which a call waits
-  std::optional<std::unordered_set<uint64_t>> open[kLaneKernels]; // where no lane is free
-  const auto mayHaveLane = [&](const LaneCall &call, const Sequence &sequence) {
-    if (!lacks[call.kernel] || sequence.lanes[call.kernel] != kNone)
-      return true;
-    auto &ids = open[call.kernel];
-    if (!ids)
-      ids = table.openIds(call.kernel);
-    return ids->contains(call.id);
-  };
-  auto next = waiting.begin();
-  while (next != waiting.end() && !mustStop()) {
-    const auto here = next++;
-    LaneCall &call = **here;
-    Sequence &sequence = sequences[call.id];
-    if (blocked.contains(call.id) || !mayHaveLane(call, sequence)) {
-      blocked.insert(call.id);
-      continue;
-    }
-    auto done = tryCall(call, sequence);
-    if (!done.ok())
-      return done.status();
-    if (!*done) {
-      blocked.insert(call.id);
-      continue;
-    }
-    --sequence.numWaiting;
-    executed.push_back(std::move(*here));
-    waiting.erase(here);
-  }
-  // What those lack that were not looked at is not known.
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel)
-    if (lacks[kernel] || next == waiting.end())
-      table.want(kernel, lacks[kernel]);
-  return {};
-}
-
-std::vector<std::unique_ptr<LaneCall>> LaneCalls::takeAll() {
-  std::vector<std::unique_ptr<LaneCall>> all(std::make_move_iterator(waiting.begin()),
-                                             std::make_move_iterator(waiting.end()));
+LaneCalls::Calls LaneCalls::takeAll() {
+  Calls all(std::make_move_iterator(waiting.begin()), std::make_move_iterator(waiting.end()));
   waiting.clear();
-  for (const auto &call : all)
-    sequences[call->id].numWaiting = 0;
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel)
-    table.want(kernel, false);
+  unmade.clear();
+  for (const auto &call : all) {
+    Sequence &sequence = sequences[call->id];
+    sequence.waiting.clear();
+    sequence.numMade = 0;
+  }
   return all;
 }
 
-Status LaneCalls::leaveWanted() {
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel) {
-    if (!table.isWanted(kernel))
-      continue;
-    for (uint32_t l = 0; l < kMaxLanes; ++l) {
-      Held &lane = held[kernel][l];
-      if (!lane.isHeld || lane.owes)
-        continue;
-      trim(kernel, lane);
-      if (!lane.inFlight.empty())
-        continue;
-      if (Status left = table.leave({kernel, l}); !left.ok())
-        return left;
-      lane.isHeld = false;
-      forgetLane(lane.id, kernel);
-    }
-  }
-  return {};
-}
-
-void LaneCalls::forgetLane(uint64_t id, uint32_t kernel) {
-  if (auto found = sequences.find(id); found != sequences.end())
-    found->second.lanes[kernel] = kNone;
-}
+// --- what is known of them ---
 
 std::optional<uint32_t>
 LaneCalls::lostPeerOf(const LaneCall &call,
                       const std::function<bool(uint32_t rank)> &isGone) const {
-  const uint32_t missing = call.number ? missingFor(call) : table.notBefore(call.id, call.kernel);
+  uint32_t missing = 0;
+  if (call.made)
+    missing = table.without(*call.made);
+  else if (const Sequence &sequence = sequences.at(call.id);
+           sequence.waiting[sequence.numMade]->get() == &call) // the next one
+    missing = table.notBefore(call.id);
   for (uint32_t r = 0; missing >> r != 0; ++r)
     if ((missing >> r & 1) != 0 && isGone(r))
       return r;
   return {};
 }
 
-uint32_t LaneCalls::missingFor(const LaneCall &call) const {
-  const auto lane = laneOf(call.id, call.kernel);
-  return lane && call.number ? table.missing({call.kernel, *lane}, *call.number) : 0;
-}
-
-std::optional<uint32_t> LaneCalls::laneOf(uint64_t id, uint32_t kernel) const {
-  auto found = sequences.find(id);
-  if (found == sequences.end() || found->second.lanes[kernel] == kNone)
-    return {};
-  return found->second.lanes[kernel];
-}
-
 bool LaneCalls::forget(uint64_t id) {
   auto found = sequences.find(id);
   if (found == sequences.end())
     return true;
-  const Sequence &sequence = found->second;
-  if (sequence.numWaiting != 0 || !isComplete(sequence))
+  Sequence &sequence = found->second;
+  if (!sequence.waiting.empty() || !sayDone(sequence))
     return false;
-  for (uint32_t lane : sequence.lanes)
-    if (lane != kNone)
-      return false;
+  if (sequence.isUnsaid)
+    std::erase(unsaid, &sequence);
+  if (sequence.record && byRecord[*sequence.record] == &sequence)
+    byRecord[*sequence.record] = nullptr;
   sequences.erase(found);
   return true;
 }

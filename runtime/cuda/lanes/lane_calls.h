@@ -1,6 +1,6 @@
-// The calls of a rank that are executed in lanes: which lane each is for, and the queue of those
-// that have to wait for one, or for room in the window of their daemon. Knows nothing of CUDA, nor
-// of what executes them. See docs/decisions/gpu/lanes.md.
+// The calls of a rank that are executed in lanes: it makes them, follows the order of those that
+// all ranks have made, and keeps those that wait. Knows nothing of CUDA, nor of what executes
+// calls. See docs/decisions/gpu/lanes.md.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -32,8 +32,8 @@ struct LaneCall {
 
 private:
   friend class LaneCalls;
-  std::optional<uint64_t> number; // in its lane, once it is announced: others count on it
-  bool isCompared = false;        // with what other lanes have of its id
+  std::optional<CallName> made; // others count on it
+  bool isExecuted = false;
 };
 
 /// What executes calls.
@@ -41,14 +41,16 @@ class LaneEngine {
 public:
   virtual ~LaneEngine() = default;
 
-  /// Everything that executing the call in that lane may lack is taken; before it has a number.
-  /// False: not now. An error: the call cannot be executed.
+  /// What executing the call in that lane needs is made, before others count on the call. False:
+  /// something is lacking just now. An error: the call cannot be executed.
   virtual StatusOr<bool> prepare(LaneCall &call, LaneName lane) = 0;
-  /// Executes the call, the next one in its lane; the request. Nothing: there is no room now. Any
-  /// error of a call that has a number makes the communicator fail. Those that enter early have
-  /// none yet: others hear of them when they have room.
+  /// The call is the next one in that lane; the request, and begin() is to follow. Nothing: there
+  /// is no room now. An error makes the communicator fail, unless the call enters early. Right
+  /// after prepare() this waits for nobody.
   virtual StatusOr<std::optional<uint64_t>> execute(LaneCall &call, LaneName lane,
                                                     uint64_t number) = 0;
+  /// What was executed of the kernel begins, if nobody is there.
+  virtual void begin(uint32_t kernel) = 0;
   virtual bool isComplete(uint32_t kernel, uint64_t request) const = 0;
 };
 
@@ -57,78 +59,74 @@ class LaneCalls {
 public:
   LaneCalls(LaneTable &table, LaneEngine &engine) : table(table), engine(engine) {}
 
-  /// Executes the call now: true. False: it has to wait. Then it goes into the queue; without a
-  /// number it may be forgotten instead. An error: it was not made, unless it has a number: then
-  /// the communicator fails.
-  StatusOr<bool> tryNow(LaneCall &call);
-  bool hasNumber(const LaneCall &call) const { return call.number.has_value(); }
-  /// In its lane.
-  std::optional<uint64_t> numberOf(const LaneCall &call) const { return call.number; }
+  using Calls = std::vector<std::unique_ptr<LaneCall>>;
+
+  /// Makes the call and executes it: true. False: it has to wait. Then it goes into the queue; one
+  /// that enters early may be forgotten instead. An error: it was not made, unless isMade(): then
+  /// the communicator fails. Others that wait may be executed, too: see advance().
+  StatusOr<bool> tryNow(LaneCall &call, Calls &executed);
+  /// Others count on it.
+  bool isMade(const LaneCall &call) const { return call.made.has_value(); }
+  /// A number of the call for reports, the same on all ranks; once it is made.
+  std::optional<uint64_t> numberOf(const LaneCall &call) const {
+    return call.made ? std::optional(call.made->call) : std::nullopt;
+  }
   /// Behind those of its id that wait.
   void enqueue(std::unique_ptr<LaneCall> call);
 
-  /// Executes what can be executed now of what waits, which it appends to `executed` in order, and
-  /// leaves lanes that others lack. An error is that of a call that cannot be executed. mustStop is
-  /// asked before each call: true, and the rest is left for another time.
-  Status advance(std::vector<std::unique_ptr<LaneCall>> &executed,
-                 const std::function<bool()> &mustStop);
+  /// Makes and executes what can be of what waits, and appends what is executed to `executed`, in
+  /// order. An error is that of a call that cannot be executed.
+  Status advance(Calls &executed);
   /// All that wait, in order: nobody waits any more.
-  std::vector<std::unique_ptr<LaneCall>> takeAll();
+  Calls takeAll();
 
-  /// Nothing of this rank is in flight in the lane, nor about to be.
-  bool isIdle(LaneName lane);
   size_t numWaiting() const { return waiting.size(); }
+  /// Ids of which calls wait that are not made.
+  size_t numUnmade() const { return unmade.size(); }
   /// In the order in which they came.
   const std::list<std::unique_ptr<LaneCall>> &queue() const { return waiting; }
   /// A rank that the call waits for and that `isGone` says will never make it, if any.
   std::optional<uint32_t> lostPeerOf(const LaneCall &call,
                                      const std::function<bool(uint32_t rank)> &isGone) const;
-  /// Ranks that have not made a call that has a number, as bits.
-  uint32_t missingFor(const LaneCall &call) const;
-  /// The lane that the id has of the kernel on this rank, if any.
-  std::optional<uint32_t> laneOf(uint64_t id, uint32_t kernel) const;
+  /// Ranks that have not made a call that this one has made, as bits.
+  uint32_t missingFor(const LaneCall &call) const {
+    return call.made ? table.missing(*call.made) : 0;
+  }
   /// The id's calls are complete, and none waits: what is known of it goes. False: they are not.
   bool forget(uint64_t id);
 
 private:
-  static constexpr uint32_t kNone = ~0u;
-  /// Calls of a lane in flight here at most: their signatures can be read, though a rank may have
-  /// ended calls that another has not made yet.
-  static constexpr size_t kMostInFlight = 200, kMostAhead = 8;
-  static_assert(kLaneHistory > kMostInFlight + kMostAhead);
+  using Waiting = std::list<std::unique_ptr<LaneCall>>;
 
   struct Sequence {
-    uint32_t lanes[kLaneKernels] = {kNone, kNone, kNone, kNone};
-    uint32_t lastKernel = kNone;
-    uint64_t lastRequest = 0; // there
-    uint32_t numWaiting = 0;
-  };
-  struct Held {
-    uint64_t id = 0;
-    bool isHeld = false;
-    bool owes = false; // a call has a number and is not executed yet
-    std::deque<uint64_t> inFlight;
+    std::optional<LaneName> usual[kLaneKernels]; // where its calls are likely to be executed
+    std::optional<LaneName> last;                // of the call that was executed last
+    uint64_t lastRequest = 0;                    // there
+    std::deque<Waiting::iterator> waiting;
+    size_t numMade = 0;             // of these
+    std::optional<uint32_t> record; // of its calls
+    uint64_t numExecuted = 0;       // of the record's calls, this id's or others' before
+    bool isUnsaid = false;          // in `unsaid`
   };
 
   bool isComplete(const Sequence &sequence) const;
-  void trim(uint32_t kernel, Held &lane);
-  StatusOr<bool> tryCall(LaneCall &call, Sequence &sequence);
-  StatusOr<bool> announce(LaneCall &call, Held &lane, LaneName name);
-  StatusOr<bool> execute(LaneCall &call, Sequence &sequence, Held &lane, LaneName name);
-  Status compareOthers(const LaneCall &call, const Sequence &sequence);
-  StatusOr<Held *> laneFor(const LaneCall &call, Sequence &sequence);
-  Status advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed,
-                      const std::function<bool()> &mustStop);
-  Status leaveWanted();
-  void forgetLane(uint64_t id, uint32_t kernel);
+  void noteRecord(LaneCall &call, CallName name, Sequence &sequence);
+  bool sayDone(Sequence &sequence);
+  void sayAllDone();
+  StatusOr<bool> make(LaneCall &call, Sequence &sequence);
+  StatusOr<bool> tryEarly(LaneCall &call, Sequence &sequence, Calls &executed);
+  void noteExecuted(LaneCall &call, Sequence &sequence);
+  StatusOr<bool> execute(LaneCall &call, Sequence &sequence, LaneName name, uint64_t number);
+  Status follow(LaneCall *current, Calls &executed);
+  Status makeWaiting();
 
   LaneTable &table;
   LaneEngine &engine;
   std::unordered_map<uint64_t, Sequence> sequences;
-  Held held[kLaneKernels][kMaxLanes];
-  std::list<std::unique_ptr<LaneCall>> waiting;
-  /// Of the pass of advance(), or of tryNow(): kernels of which no lane is free.
-  bool lacks[kLaneKernels] = {};
+  std::vector<Sequence *> byRecord = std::vector<Sequence *>(kMostIds); // whose calls are in it
+  Waiting waiting;
+  std::unordered_set<uint64_t> unmade; // ids of which calls wait that are not made
+  std::vector<Sequence *> unsaid;      // others do not know how much of it is complete
 };
 
 } // namespace occl::cuda

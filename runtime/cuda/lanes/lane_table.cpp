@@ -1,67 +1,54 @@
 #include "runtime/cuda/lanes/lane_table.h"
 
-#include "runtime/cuda/lanes/board_lock.h"
+#include "runtime/sync/clock.h"
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <bit>
+#include <chrono>
+#include <utility>
 
 namespace occl::cuda {
 
 namespace {
 
-/// Calls that an id makes in a lane before it makes room for one that lacks a lane.
+using namespace std::chrono_literals;
+
+/// Calls by which an id extends its hold of a lane while somebody lacks one.
 constexpr uint64_t kTurn = 16;
+/// Who lacks a lane says so again within that time.
+constexpr std::chrono::nanoseconds kWish = 100ms;
+/// Records that are looked at for one that can be another id's.
+constexpr uint32_t kLooks = 64;
 
-uint64_t packed(const LaneSignature &signature) {
-  return uint64_t{signature.root} << 32 | uint64_t{signature.op} << 16 |
-         uint64_t{signature.type} << 8 | signature.kind;
+constexpr uint32_t kKernelShift = 32, kLaneShift = 40;
+
+uint64_t packed(uint32_t record, LaneName lane) {
+  return record | uint64_t{lane.kernel} << kKernelShift | uint64_t{lane.number} << kLaneShift;
 }
 
-LaneSignature unpacked(uint64_t planHash, uint64_t count, uint64_t rest) {
-  return {planHash,
-          count,
-          static_cast<uint32_t>(rest >> 32),
-          static_cast<uint8_t>(rest),
-          static_cast<uint8_t>(rest >> 8),
-          static_cast<uint8_t>(rest >> 16)};
+uint32_t hashOf(uint64_t id) {
+  static_assert(std::has_single_bit(kMostIds));
+  const uint64_t mixed = id * 0x9e3779b97f4a7c15u;
+  return static_cast<uint32_t>(mixed >> 32) % kMostIds;
 }
 
-void write(LaneBoard::Call &call, uint64_t number, const LaneSignature &signature) {
-  call.number.store(0, std::memory_order_relaxed);
-  threadFence(std::memory_order_release);
-  call.planHash.store(signature.planHash, std::memory_order_relaxed);
-  call.count.store(signature.count, std::memory_order_relaxed);
-  call.rest.store(packed(signature), std::memory_order_relaxed);
-  call.number.store(number + 1, std::memory_order_release);
+LaneBoard::Call &callOf(LaneBoard::Record &record, uint64_t call) {
+  return record.calls[call % kMostAhead];
 }
 
-/// Nothing: it is not that call's, or is another's meanwhile.
-std::optional<LaneSignature> read(const LaneBoard::Call &call, uint64_t number) {
-  if (call.number.load(std::memory_order_acquire) != number + 1)
-    return {};
-  const LaneSignature signature = unpacked(call.planHash.load(std::memory_order_relaxed),
-                                           call.count.load(std::memory_order_relaxed),
-                                           call.rest.load(std::memory_order_relaxed));
-  threadFence(std::memory_order_acquire);
-  if (call.number.load(std::memory_order_relaxed) != number + 1)
-    return {};
-  return signature;
+int64_t nowNs() { return SteadyClock::now().time_since_epoch() / 1ns; }
+bool isWished(const Atomic<int64_t> &until) {
+  const int64_t end = until.load(std::memory_order_relaxed);
+  return end != 0 && nowNs() < end;
+}
+void wish(Atomic<int64_t> &until) {
+  until.store(nowNs() + kWish.count(), std::memory_order_relaxed);
 }
 
-const LaneBoard::Call &callOf(const LaneBoard::Lane &lane, uint32_t rank, uint64_t number) {
-  return lane.members[rank].calls[number % kLaneHistory];
-}
-
-uint64_t startedBy(const LaneBoard::Lane &lane, uint32_t rank) {
-  return lane.members[rank].started.load(std::memory_order_acquire);
-}
-
-bool isOpen(const LaneBoard::Lane &lane) {
-  return lane.openFor.load(std::memory_order_relaxed) != 0;
-}
-bool isOpenFor(const LaneBoard::Lane &lane, uint64_t id) {
-  return lane.openFor.load(std::memory_order_relaxed) == id + 1;
+/// Not 0.
+uint16_t packed(LaneName lane) {
+  return static_cast<uint16_t>(1 + lane.kernel * kMaxLanes + lane.number);
 }
 
 /// What the two sides have that is not the same: "count 100", say.
@@ -85,190 +72,344 @@ std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignatur
 
 } // namespace
 
-LaneBoard::Lane *LaneTable::findOpen(uint32_t kernel, uint64_t id) const {
-  for (uint32_t l = 0; l < lanes; ++l)
-    if (LaneBoard::Lane &lane = board.lanes[kernel][l]; isOpenFor(lane, id))
-      return &lane;
+// --- records: with the lock ---
+
+uint64_t LaneTable::least(const Atomic<uint64_t> (&counts)[kMaxRanks]) const {
+  uint64_t least = ~0ull;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    least = std::min(least, counts[r].load(std::memory_order_acquire));
+  return least;
+}
+
+/// Whatever somebody has made is complete everywhere. A rank may still have to go past it.
+bool LaneTable::isIdle(const Record &record) const {
+  for (uint32_t r = 0; r < numRanks; ++r)
+    if (madeBy(record, r) != record.ordered)
+      return false;
+  return least(record.done) == record.ordered;
+}
+
+LaneTable::Record *LaneTable::find(uint64_t id) const {
+  for (uint32_t next = board.heads[hashOf(id)]; next != 0;) {
+    Record &record = board.records[next - 1];
+    if (record.id == id)
+      return &record;
+    next = record.chained;
+  }
   return nullptr;
 }
 
-/// That which the id has had, where its tables are; else the one that has been free the longest.
-LaneBoard::Lane *LaneTable::findFree(uint32_t kernel, uint64_t id) const {
-  LaneBoard::Lane *best = nullptr;
-  const bool othersWant = (wantedBy(kernel) & ~(1u << rank)) != 0;
-  for (uint32_t l = 0; l < lanes; ++l) {
-    LaneBoard::Lane &lane = board.lanes[kernel][l];
-    if (isOpen(lane))
+/// One that no id has, or needs; null: none was found.
+LaneTable::Record *LaneTable::unusedRecord() {
+  if (board.numUsed < kMostIds)
+    return &board.records[board.numUsed++];
+  for (uint32_t look = 0; look < kLooks; ++look) {
+    Record &record = board.records[board.hand++ % kMostIds];
+    if (!isIdle(record))
       continue;
-    if (lane.wasYielded && lane.id == id && othersWant)
-      continue;
-    if (lane.id == id && lane.left != 0)
-      return &lane;
-    if (!best || lane.left < best->left)
-      best = &lane;
+    uint32_t *link = &board.heads[hashOf(record.id)];
+    while (*link != indexOf(record) + 1)
+      link = &board.records[*link - 1].chained;
+    *link = record.chained;
+    return &record;
   }
-  return best;
+  wish(board.recordsWanted);
+  return nullptr;
 }
 
-StatusOr<std::optional<LaneName>> LaneTable::join(uint32_t kernel, uint64_t id) {
-  BoardLock lock(board.lock, rank, failure, waits);
-  if (!lock.status().ok())
-    return lock.status();
-  LaneBoard::Lane *lane = findOpen(kernel, id);
-  // Who has left it for others does not come back before they do.
-  if (lane && shouldYield(nameOf(kernel, *lane)))
-    return std::optional<LaneName>();
-  if (!lane) {
-    lane = findFree(kernel, id);
-    if (!lane)
-      return std::optional<LaneName>();
-    lane->id = id;
-    lane->wasYielded = false;
-    lane->from = startedBy(*lane, rank); // as of all ranks
-    lane->openFor.store(id + 1, std::memory_order_relaxed);
-    noteSiblings(id);
-  }
-  lane->joined |= 1u << rank;
-  return std::optional(nameOf(kernel, *lane));
+LaneTable::Record *LaneTable::findOrMake(uint64_t id) {
+  if (Record *known = find(id))
+    return known;
+  Record *record = unusedRecord();
+  if (!record)
+    return nullptr;
+  record->id = id;
+  record->orderedIn = 0;
+  std::ranges::fill(record->lanes, uint8_t{0});
+  uint32_t &head = board.heads[hashOf(id)];
+  record->chained = head;
+  head = indexOf(*record) + 1;
+  return record;
 }
 
-std::unordered_set<uint64_t> LaneTable::openIds(uint32_t kernel) const {
-  std::unordered_set<uint64_t> ids;
-  for (uint32_t l = 0; l < lanes; ++l)
-    if (uint64_t open = board.lanes[kernel][l].openFor.load(std::memory_order_relaxed); open != 0)
-      ids.insert(open - 1);
-  return ids;
+// --- lanes: with the lock ---
+
+/// Ids take lanes by turns.
+uint32_t LaneTable::usualLane(Record &record, uint32_t kernel) {
+  uint8_t &lane = record.lanes[kernel];
+  if (lane == 0)
+    lane = static_cast<uint8_t>(1 + board.nextLane[kernel]++ % lanes);
+  return lane - 1u;
 }
 
-/// With the lock.
-void LaneTable::noteSiblings(uint64_t id) const {
-  std::vector<LaneBoard::Lane *> open;
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel)
-    if (LaneBoard::Lane *lane = findOpen(kernel, id))
-      open.push_back(lane);
-  for (LaneBoard::Lane *lane : open)
-    lane->hasSibling.store(open.size() > 1, std::memory_order_seq_cst);
+/// Who holds it lets go of it when its calls there are complete on all ranks.
+bool LaneTable::isHeldByOther(LaneName name, const Record &record) {
+  LaneBoard::Lane &lane = at(name.kernel, name.number);
+  if (lane.holder != 0 && least(board.records[lane.holder - 1].done) >= lane.until)
+    lane.holder = 0;
+  return lane.holder != 0 && lane.holder != indexOf(record) + 1;
 }
 
-Status LaneTable::leave(LaneName name) {
-  BoardLock lock(board.lock, rank, failure, waits);
-  if (!lock.status().ok())
-    return lock.status();
-  LaneBoard::Lane &lane = at(name);
-  lane.joined &= ~(1u << rank);
-  const uint64_t made = startedBy(lane, rank);
-  bool isOver = lane.joined == 0;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    isOver &= startedBy(lane, r) == made;
-  if (!isOver)
-    return {};
-  lane.openFor.store(0, std::memory_order_relaxed);
-  lane.left = ++board.clock;
-  lane.wasYielded = isWanted(name.kernel);
-  lane.hasSibling.store(0, std::memory_order_relaxed);
-  noteSiblings(lane.id);
+/// Nothing: other ids hold all.
+std::optional<uint32_t> LaneTable::laneToShare(Record &record, uint32_t kernel) {
+  const uint32_t usual = usualLane(record, kernel);
+  for (uint32_t i = 0; i < lanes; ++i)
+    if (const uint32_t lane = (usual + i) % lanes; !isHeldByOther({kernel, lane}, record))
+      return lane;
+  wish(board.lanesWanted[kernel]);
   return {};
 }
 
-uint64_t LaneTable::next(LaneName lane) const {
-  return at(lane).members[rank].started.load(std::memory_order_relaxed);
+/// For the id alone until its call is complete on all ranks. Nothing: other ids hold all lanes, or
+/// are to have this one.
+std::optional<uint32_t> LaneTable::laneToHold(Record &record, uint32_t kernel) {
+  const uint32_t usual = usualLane(record, kernel);
+  if (!isHeldByOther({kernel, usual}, record)) {
+    const LaneBoard::Lane &its = at(kernel, usual);
+    const bool mustStop =
+        its.holder != 0 && its.next - its.from >= kTurn && isWished(board.lanesWanted[kernel]);
+    return mustStop ? std::nullopt : std::optional(usual);
+  }
+  std::optional<uint32_t> best;
+  for (uint32_t l = 0; l < lanes; ++l)
+    if (!isHeldByOther({kernel, l}, record) &&
+        (!best || at(kernel, l).heldAt < at(kernel, *best).heldAt))
+      best = l;
+  if (best)
+    record.lanes[kernel] = static_cast<uint8_t>(1 + *best);
+  else
+    wish(board.lanesWanted[kernel]);
+  return best;
 }
 
-/// All ranks stop at the same call, or none: whoever finds that another has made it goes on.
-bool LaneTable::shouldYield(LaneName name) const {
-  if (!isWanted(name.kernel))
+// --- making calls ---
+
+StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel) {
+  BoardLock lock(board.lock, rank, failure, waits);
+  if (!lock.status().ok())
+    return lock.status();
+  Record *record = findOrMake(id);
+  if (!record)
+    return std::optional<LaneName>();
+  return std::optional(LaneName{kernel, usualLane(*record, kernel)});
+}
+
+/// With the lock. The first rank that makes a call says what it is.
+StatusOr<bool> LaneTable::mayMake(Record &record, uint32_t kernel,
+                                  const LaneSignature &signature) const {
+  const uint64_t call = madeBy(record, rank);
+  if (call - record.ordered >= kMostAhead)
     return false;
-  const LaneBoard::Lane &lane = at(name);
-  const uint64_t number = next(name);
-  if (number == lane.from || (number - lane.from) % kTurn != 0)
-    return false;
+  const LaneBoard::Call &known = callOf(record, call);
   for (uint32_t r = 0; r < numRanks; ++r)
-    if (startedBy(lane, r) > number)
+    if (madeBy(record, r) > call)
+      return known.signature == signature
+                 ? StatusOr<bool>(true)
+                 : differs(record.id, known.by, known.signature, signature);
+  LaneBoard::Call &mine = callOf(record, call);
+  mine = {};
+  mine.signature = signature;
+  mine.by = rank;
+  mine.kernel = static_cast<uint8_t>(kernel);
+  return true;
+}
+
+/// With the lock.
+CallName LaneTable::noteMade(Record &record) {
+  const uint64_t call = madeBy(record, rank);
+  record.made[rank].store(call + 1, std::memory_order_release);
+  // Those before it come first.
+  if (!record.isHeldUp && least(record.made) > record.ordered && !order(record))
+    holdUp(record);
+  return {indexOf(record), call};
+}
+
+StatusOr<std::optional<CallName>> LaneTable::make(uint64_t id, uint32_t kernel,
+                                                  const LaneSignature &signature) {
+  BoardLock lock(board.lock, rank, failure, waits);
+  if (!lock.status().ok())
+    return lock.status();
+  Record *record = findOrMake(id);
+  if (!record)
+    return std::optional<CallName>();
+  auto may = mayMake(*record, kernel, signature);
+  if (!may.ok() || !*may)
+    return may.ok() ? StatusOr<std::optional<CallName>>(std::nullopt) : may.status();
+  return std::optional(noteMade(*record));
+}
+
+StatusOr<std::optional<CallName>> LaneTable::makeEarly(uint64_t id, uint32_t kernel,
+                                                       const LaneSignature &signature,
+                                                       const Enter &enter) {
+  const std::optional<CallName> notNow;
+  BoardLock lock(board.lock, rank, failure, waits);
+  if (!lock.status().ok())
+    return lock.status();
+  Record *record = next() ? nullptr : findOrMake(id);
+  if (!record)
+    return notNow;
+  auto may = mayMake(*record, kernel, signature);
+  if (!may.ok() || !*may)
+    return may.ok() ? StatusOr<std::optional<CallName>>(notNow) : may.status();
+  // Where another rank has it, or where this one gives it its number.
+  const uint64_t call = madeBy(*record, rank);
+  const LaneBoard::Call &known = callOf(*record, call);
+  const uint64_t numbered = record->numbered.load(std::memory_order_relaxed);
+  if (numbered < call)
+    return notNow;
+  const bool isNew = numbered == call;
+  const std::optional<uint32_t> lane =
+      isNew ? laneToHold(*record, kernel) : std::optional<uint32_t>(known.lane);
+  if (!lane)
+    return notNow;
+  LaneBoard::Lane &its = at(kernel, *lane);
+  auto entered = enter({kernel, *lane}, isNew ? its.next : known.number);
+  if (!entered.ok() || !*entered)
+    return entered.ok() ? StatusOr<std::optional<CallName>>(notNow) : entered.status();
+  if (isNew && its.holder == 0) {
+    its.holder = indexOf(*record) + 1;
+    its.from = its.next;
+    its.heldAt = ++board.clock;
+  }
+  if (isNew) {
+    its.until = call + 1;
+    giveNumber(*record, {kernel, *lane});
+  }
+  return std::optional(noteMade(*record));
+}
+
+/// With the lock, to the first of the record's calls that has none.
+void LaneTable::giveNumber(Record &record, LaneName name) {
+  const uint64_t numbered = record.numbered.load(std::memory_order_relaxed);
+  LaneBoard::Call &call = callOf(record, numbered);
+  call.lane = static_cast<uint8_t>(name.number);
+  call.number = at(name.kernel, name.number).next++;
+  record.numbered.store(numbered + 1, std::memory_order_relaxed);
+}
+
+// --- the order ---
+
+/// With the lock: the record's calls that all ranks have made. False: something is lacking for one.
+bool LaneTable::order(Record &record) {
+  while (record.ordered < least(record.made))
+    if (!orderNext(record))
       return false;
   return true;
 }
 
-Status LaneTable::announce(LaneName name, const LaneSignature &signature) {
-  LaneBoard::Lane &lane = at(name);
-  LaneBoard::Member &own = lane.members[rank];
-  const uint64_t number = own.started.load(std::memory_order_relaxed);
-  write(own.calls[number % kLaneHistory], number, signature);
-  own.started.store(number + 1, std::memory_order_release);
-  // Of two ranks that have come so far one sees what the other has stored.
-  threadFence(std::memory_order_seq_cst);
-  return compare(name, number, signature);
+/// With the lock: the next of the record's calls gets a lane, unless it has one, and a place.
+bool LaneTable::orderNext(Record &record) {
+  const LaneBoard::Call &call = callOf(record, record.ordered);
+  const bool isNew = record.numbered.load(std::memory_order_relaxed) == record.ordered;
+  const std::optional<uint32_t> lane =
+      isNew ? laneToShare(record, call.kernel) : std::optional<uint32_t>(call.lane);
+  if (!lane || !hasPlace())
+    return false;
+  // In another lane nobody orders it behind the call before.
+  const LaneName name = {call.kernel, *lane};
+  if (record.orderedIn != 0 && record.orderedIn != packed(name) &&
+      least(record.done) < record.ordered)
+    return false;
+  if (isNew)
+    giveNumber(record, name);
+  record.orderedIn = packed(name);
+  const uint64_t tail = board.tail.load(std::memory_order_relaxed);
+  LaneBoard::Place &place = board.order[tail % kOrderPlaces];
+  place.where.store(packed(indexOf(record), name), std::memory_order_relaxed);
+  place.call.store(record.ordered, std::memory_order_relaxed);
+  place.number.store(call.number, std::memory_order_relaxed);
+  ++record.ordered;
+  board.tail.store(tail + 1, std::memory_order_release);
+  return true;
 }
 
-Status LaneTable::compare(LaneName name, uint64_t number, const LaneSignature &signature) const {
-  const LaneBoard::Lane &lane = at(name);
-  for (uint32_t r = 0; r < numRanks; ++r)
-    if (const auto theirs = read(callOf(lane, r, number), number);
-        theirs && r != rank && *theirs != signature)
-      return differs(lane.id, r, *theirs, signature);
-  return {};
+/// With the lock. A place is free once all ranks have gone past what was there.
+bool LaneTable::hasPlace() {
+  const uint64_t tail = board.tail.load(std::memory_order_relaxed);
+  if (tail == board.freeUntil) {
+    uint64_t least = tail;
+    for (uint32_t r = 0; r < numRanks; ++r)
+      least = std::min(least, board.read[r].value.load(std::memory_order_acquire));
+    board.freeUntil = least + kOrderPlaces;
+  }
+  return tail != board.freeUntil;
 }
 
-/// A rank that has made a call in the other lane which this one has not made, and has not made this
-/// one here, calls something else.
-Status LaneTable::compareSiblings(LaneName name, uint64_t number, const LaneSignature &signature) {
-  const LaneBoard::Lane &lane = at(name);
-  if (lane.hasSibling.load(std::memory_order_seq_cst) == 0)
+/// With the lock.
+void LaneTable::holdUp(Record &record) {
+  record.isHeldUp = true;
+  record.nextHeldUp = 0;
+  (board.lastHeldUp == 0 ? board.firstHeldUp : board.records[board.lastHeldUp - 1].nextHeldUp) =
+      indexOf(record) + 1;
+  board.lastHeldUp = indexOf(record) + 1;
+  board.numHeldUp.fetch_add(1, std::memory_order_relaxed);
+}
+
+Status LaneTable::orderHeldUp() {
+  if (board.numHeldUp.load(std::memory_order_relaxed) == 0)
     return {};
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return lock.status();
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel) {
-    const LaneBoard::Lane *other = kernel == name.kernel ? nullptr : findOpen(kernel, lane.id);
-    for (uint32_t r = 0; other && r < numRanks; ++r) {
-      // The other lane first: what a rank makes here afterwards does not count.
-      const uint64_t mine = startedBy(*other, rank);
-      if (startedBy(*other, r) <= mine || startedBy(lane, r) > number)
-        continue;
-      const auto theirs = read(callOf(*other, r, mine), mine);
-      return differs(lane.id, r, theirs.value_or(LaneSignature()), signature);
-    }
+  uint32_t next = std::exchange(board.firstHeldUp, 0);
+  board.lastHeldUp = 0;
+  board.numHeldUp.store(0, std::memory_order_relaxed);
+  while (next != 0) {
+    Record &record = board.records[next - 1];
+    next = record.nextHeldUp;
+    record.isHeldUp = false;
+    if (!order(record))
+      holdUp(record);
   }
   return {};
 }
 
-Status LaneTable::compareWithout(uint64_t id, uint32_t kernel, const LaneSignature &signature) {
-  for (uint32_t k = 0; k < kLaneKernels; ++k) {
-    if (k == kernel || !openIds(k).contains(id))
-      continue;
-    BoardLock lock(board.lock, rank, failure, waits);
-    if (!lock.status().ok())
-      return lock.status();
-    const LaneBoard::Lane *other = findOpen(k, id);
-    if (!other || findOpen(kernel, id))
-      continue;
-    const uint64_t mine = startedBy(*other, rank);
-    for (uint32_t r = 0; r < numRanks; ++r)
-      if (startedBy(*other, r) > mine)
-        return differs(id, r, read(callOf(*other, r, mine), mine).value_or(LaneSignature()),
-                       signature);
-  }
-  return {};
+bool LaneTable::isDoneWanted() const {
+  return board.numHeldUp.load(std::memory_order_relaxed) != 0 || isWished(board.recordsWanted) ||
+         std::ranges::any_of(board.lanesWanted, isWished);
 }
 
-uint32_t LaneTable::missing(LaneName name, uint64_t number) const {
+std::optional<LaneTable::Ordered> LaneTable::next() const {
+  const uint64_t read = board.read[rank].value.load(std::memory_order_relaxed);
+  if (read == board.tail.load(std::memory_order_acquire))
+    return {};
+  const LaneBoard::Place &place = board.order[read % kOrderPlaces];
+  const uint64_t where = place.where.load(std::memory_order_relaxed);
+  return Ordered{{static_cast<uint32_t>(where), place.call.load(std::memory_order_relaxed)},
+                 {static_cast<uint32_t>(where >> kKernelShift & 0xff),
+                  static_cast<uint32_t>(where >> kLaneShift)},
+                 place.number.load(std::memory_order_relaxed)};
+}
+
+void LaneTable::pass() {
+  Atomic<uint64_t> &read = board.read[rank].value;
+  read.store(read.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+// --- what is missing ---
+
+uint32_t LaneTable::missing(CallName name) const {
   uint32_t ranks = 0;
   for (uint32_t r = 0; r < numRanks; ++r)
-    ranks |= uint32_t{startedBy(at(name), r) <= number} << r;
+    ranks |=
+        uint32_t{board.records[name.record].made[r].load(std::memory_order_acquire) <= name.call}
+        << r;
   return ranks;
 }
 
-uint32_t LaneTable::notBefore(uint64_t id, uint32_t kernel) const {
-  const LaneBoard::Lane *lane = findOpen(kernel, id);
-  const uint32_t all = (1u << numRanks) - 1;
-  return lane ? missing(nameOf(kernel, *lane), startedBy(*lane, rank)) & ~(1u << rank)
-              : all & ~(1u << rank);
+/// While it has no number nobody can have executed it.
+uint32_t LaneTable::without(CallName name) const {
+  const uint64_t numbered = board.records[name.record].numbered.load(std::memory_order_relaxed);
+  return numbered <= name.call ? ((1u << numRanks) - 1) & ~(1u << rank) : missing(name);
 }
 
-void LaneTable::forget(uint32_t gone) {
-  for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel)
-    if (const uint32_t bit = 1u << (kernel * kMaxRanks + gone);
-        (board.wanted.load(std::memory_order_relaxed) & bit) != 0)
-      board.wanted.fetch_and(~bit, std::memory_order_relaxed);
+uint32_t LaneTable::notBefore(uint64_t id) {
+  const uint32_t others = ((1u << numRanks) - 1) & ~(1u << rank);
+  BoardLock lock(board.lock, rank, failure, waits);
+  if (!lock.status().ok())
+    return 0;
+  const Record *record = find(id);
+  return record ? missing({indexOf(*record), madeBy(*record, rank)}) & others : others;
 }
 
 Status LaneTable::differs(uint64_t id, uint32_t other, const LaneSignature &theirs,
@@ -279,31 +420,19 @@ Status LaneTable::differs(uint64_t id, uint32_t other, const LaneSignature &thei
                                     ", rank " + std::to_string(rank) + " with " + our};
 }
 
-void LaneTable::want(uint32_t kernel, bool lacks) {
-  const uint32_t bit = 1u << (kernel * kMaxRanks + rank);
-  const bool isSet = (board.wanted.load(std::memory_order_relaxed) & bit) != 0;
-  if (lacks && !isSet)
-    board.wanted.fetch_or(bit, std::memory_order_relaxed);
-  else if (!lacks && isSet)
-    board.wanted.fetch_and(~bit, std::memory_order_relaxed);
-}
-
-uint32_t LaneTable::wantedBy(uint32_t kernel) const {
-  constexpr uint32_t kAll = (1u << kMaxRanks) - 1;
-  return board.wanted.load(std::memory_order_relaxed) >> (kernel * kMaxRanks) & kAll;
-}
-
 std::string LaneTable::holders(uint32_t kernel) {
   constexpr uint32_t kShown = 8;
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return "unknown";
   std::string text;
-  uint32_t open = 0;
+  uint32_t held = 0;
   for (uint32_t l = 0; l < lanes; ++l)
-    if (const LaneBoard::Lane &lane = board.lanes[kernel][l]; isOpen(lane) && ++open <= kShown)
-      text += (open == 1 ? "" : ", ") + std::to_string(lane.id);
-  return open <= kShown ? text : text + " and " + std::to_string(open - kShown) + " more";
+    if (const uint32_t holder = at(kernel, l).holder; holder != 0 && ++held <= kShown)
+      text += (held == 1 ? "" : ", ") + std::to_string(board.records[holder - 1].id);
+  if (held == 0)
+    return "none";
+  return held <= kShown ? text : text + " and " + std::to_string(held - kShown) + " more";
 }
 
 } // namespace occl::cuda

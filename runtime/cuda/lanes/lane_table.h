@@ -1,14 +1,14 @@
-// One rank's side of the board of lanes: docs/decisions/gpu/lanes.md has the protocol.
+// One rank's side of the board of calls in lanes: docs/decisions/gpu/lanes.md has the protocol.
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/lanes/board_lock.h"
 #include "runtime/cuda/lanes/lane_board.h"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <unordered_set>
 
 namespace occl::cuda {
 
@@ -19,71 +19,106 @@ struct LaneName {
   bool operator==(const LaneName &) const = default;
 };
 
-/// Thread safety: one thread of the rank at a time, but for isAnyWanted(). Calls are bounded:
-/// Timeout if another rank does not give the lock back, or why the communicator has failed;
-/// InProgress, see setWaiting().
+/// A call of an id: which record it is in, and the how many-th there. No other call of the
+/// communicator has the same.
+struct CallName {
+  uint32_t record = 0;
+  uint64_t call = 0;
+
+  bool operator==(const CallName &) const = default;
+};
+
+/// Thread safety: one thread of the rank at a time. Functions that take the lock are bounded: why
+/// the communicator has failed if another rank does not give it back; InProgress, see setWaiting().
 class LaneTable {
 public:
-  /// board: outlives it. lanes: of each kernel, the same on all ranks. failure: why the
-  /// communicator has failed, if it has.
+  /// board: outlives it. lanes: of each kernel, the same on all ranks.
   LaneTable(LaneBoard &board, uint32_t rank, uint32_t numRanks, uint32_t lanes,
-            std::function<Status()> failure)
+            BoardLock::Failure failure)
       : board(board), failure(std::move(failure)), rank(rank), numRanks(numRanks), lanes(lanes) {}
 
   /// Whether calls wait for a lock that another rank has, else they are InProgress and do nothing.
   void setWaiting(bool does) { waits = does; }
 
-  /// The lane that is open for the id, or one that is opened for it; this rank has joined it.
-  /// Nothing: none is free, or others are to have the id's before it goes on.
-  StatusOr<std::optional<LaneName>> join(uint32_t kernel, uint64_t id);
-  /// Ids that lanes of the kernel are open for, as of now.
-  std::unordered_set<uint64_t> openIds(uint32_t kernel) const;
-  /// Nothing of this rank is in flight in it. It is free when all ranks have left it and made
-  /// equally many calls.
-  Status leave(LaneName lane);
+  // Functions without an answer: not now, as too many ids are in use, or this rank is too far ahead
+  // of another one. Mismatch: another rank has made the call differently.
 
-  /// The number of this rank's next call in a lane that it has joined.
-  uint64_t next(LaneName lane) const;
-  /// Whether others lack a lane, and all ranks may stop before that call.
-  bool shouldYield(LaneName lane) const;
-  /// This rank makes that call, in any case. Mismatch if another one has made it differently.
-  Status announce(LaneName lane, const LaneSignature &signature);
-  /// After that: Mismatch if another rank has made a call of the id in another lane instead.
-  Status compareSiblings(LaneName lane, uint64_t number, const LaneSignature &signature);
-  /// The same of a call for whose id no lane of the kernel is open, the calls before it being
-  /// complete here.
-  Status compareWithout(uint64_t id, uint32_t kernel, const LaneSignature &signature);
-  /// Ranks that have not made that call, as bits.
-  uint32_t missing(LaneName lane, uint64_t number) const;
-  /// Ranks that have made no call of the id and kernel which this one has not made, as bits.
-  uint32_t notBefore(uint64_t id, uint32_t kernel) const;
+  /// Where calls of the id and kernel are likely to be executed.
+  StatusOr<std::optional<LaneName>> laneOf(uint64_t id, uint32_t kernel);
+  /// This rank makes the next call of the id, in any case.
+  StatusOr<std::optional<CallName>> make(uint64_t id, uint32_t kernel,
+                                         const LaneSignature &signature);
+  /// Executes the call as that number of the lane, or answers false and has done nothing.
+  using Enter = std::function<StatusOr<bool>(LaneName lane, uint64_t number)>;
+  /// The same before all ranks have made it, for which `enter` is called with the lock; nothing
+  /// also if it answers false, as there is something in the order that this rank has not gone past,
+  /// as a call before it of the id has no lane, and as none is free.
+  StatusOr<std::optional<CallName>> makeEarly(uint64_t id, uint32_t kernel,
+                                              const LaneSignature &signature, const Enter &enter);
 
-  /// Whether this rank lacks a lane of the kernel.
-  void want(uint32_t kernel, bool lacks);
-  /// A rank that is gone lacks none.
-  void forget(uint32_t gone);
-  /// Whether some rank does.
-  bool isWanted(uint32_t kernel) const { return wantedBy(kernel) != 0; }
-  /// Whether some rank lacks a lane of any kernel. Any thread.
-  bool isAnyWanted() const { return board.wanted.load(std::memory_order_relaxed) != 0; }
-  /// Ids that have lanes of a kernel, for reports: "3, 7, 12 and 61 more".
+  struct Ordered {
+    CallName call;
+    LaneName lane;
+    uint64_t number = 0; // in the lane
+  };
+  /// What all ranks have made and this one has not gone past: the first of it.
+  std::optional<Ordered> next() const;
+  /// Whether there is any. Any thread.
+  bool hasNext() const {
+    return board.read[rank].value.load(std::memory_order_relaxed) !=
+           board.tail.load(std::memory_order_relaxed);
+  }
+  /// This rank has executed that call, or need not.
+  void pass();
+  /// What all ranks have made, and lacked something, comes into the order if it can.
+  Status orderHeldUp();
+  /// So many calls of the record are complete on this rank.
+  void noteDone(uint32_t record, uint64_t calls) {
+    board.records[record].done[rank].store(calls, std::memory_order_release);
+  }
+  /// Somebody waits for noteDone(). Any thread.
+  bool isDoneWanted() const;
+
+  /// Ranks that have not made that call, which this one has, as bits. Any thread.
+  uint32_t missing(CallName call) const;
+  /// Of a call that this rank has made and not executed: ranks that have not executed it either.
+  uint32_t without(CallName call) const;
+  /// Ranks that have not made the id's next call on this rank, as bits; but for this one.
+  uint32_t notBefore(uint64_t id);
+  /// Ids that hold lanes of a kernel, for reports: "3, 7, 12 and 61 more".
   std::string holders(uint32_t kernel);
 
 private:
-  LaneBoard::Lane &at(LaneName lane) const { return board.lanes[lane.kernel][lane.number]; }
-  LaneName nameOf(uint32_t kernel, const LaneBoard::Lane &lane) const {
-    return {kernel, static_cast<uint32_t>(&lane - board.lanes[kernel])};
+  using Record = LaneBoard::Record;
+
+  uint32_t indexOf(const Record &record) const {
+    return static_cast<uint32_t>(&record - board.records);
   }
-  LaneBoard::Lane *findOpen(uint32_t kernel, uint64_t id) const;
-  LaneBoard::Lane *findFree(uint32_t kernel, uint64_t id) const;
-  uint32_t wantedBy(uint32_t kernel) const;
-  void noteSiblings(uint64_t id) const;
-  Status compare(LaneName lane, uint64_t number, const LaneSignature &signature) const;
+  LaneBoard::Lane &at(uint32_t kernel, uint32_t lane) const { return board.lanes[kernel][lane]; }
+  uint64_t madeBy(const Record &record, uint32_t r) const {
+    return record.made[r].load(std::memory_order_relaxed);
+  }
+  uint64_t least(const Atomic<uint64_t> (&counts)[kMaxRanks]) const;
+  bool isIdle(const Record &record) const;
+  Record *find(uint64_t id) const;
+  Record *findOrMake(uint64_t id);
+  Record *unusedRecord();
+  uint32_t usualLane(Record &record, uint32_t kernel);
+  std::optional<uint32_t> laneToShare(Record &record, uint32_t kernel);
+  std::optional<uint32_t> laneToHold(Record &record, uint32_t kernel);
+  bool isHeldByOther(LaneName name, const Record &record);
+  StatusOr<bool> mayMake(Record &record, uint32_t kernel, const LaneSignature &signature) const;
+  CallName noteMade(Record &record);
+  void giveNumber(Record &record, LaneName lane);
+  bool order(Record &record);
+  bool orderNext(Record &record);
+  bool hasPlace();
+  void holdUp(Record &record);
   Status differs(uint64_t id, uint32_t other, const LaneSignature &theirs,
                  const LaneSignature &ours) const;
 
   LaneBoard &board;
-  const std::function<Status()> failure;
+  const BoardLock::Failure failure;
   const uint32_t rank, numRanks, lanes;
   bool waits = true;
 };

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr size_t kMostWaiting = 16384;
 /// Ids that are known, about.
 constexpr size_t kMostSequences = 4096;
-/// For other ranks to come by and leave lanes.
+/// For other ranks to make calls that hold lanes.
 constexpr auto kLanePatience = 50ms;
 /// For the lock, some 100 us.
 constexpr uint32_t kLooksToStart = 5000;
@@ -49,27 +49,29 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
                                                                 uint64_t number) {
   auto &started = static_cast<Started &>(call);
   auto inDaemon = rank.lanes.numberOf(lane, *started.shape);
-  if (!inDaemon.ok())
+  // A lane that another id holds has made it take this one: memory may be free later.
+  if (!inDaemon.ok() && inDaemon.status().code() != StatusCode::Again)
     return inDaemon.status();
-  if (!*inDaemon)
+  if (!inDaemon.ok() || !*inDaemon)
     return std::optional<uint64_t>();
   auto request = rank.daemonOf(lane.kernel)
-                     .submit({.collective = **inDaemon,
-                              .ordinal = rank.lanes.ordinalOf(number),
-                              .tag = call.id,
-                              .input = started.input,
-                              .output = started.output,
-                              .priority = started.priority,
-                              .timeout = started.timeout,
-                              .since = started.since,
-                              .awaited = started.awaited,
-                              .isGated = started.entersEarly},
-                             rank.completionOf(started));
+                     .enter({.collective = **inDaemon,
+                             .ordinal = rank.lanes.ordinalOf(number),
+                             .tag = call.id,
+                             .input = started.input,
+                             .output = started.output,
+                             .priority = started.priority,
+                             .timeout = started.timeout,
+                             .since = started.since,
+                             .awaited = started.awaited,
+                             .isGated = started.entersEarly},
+                            rank.completionOf(started));
   if (!request.ok())
     return request.status().code() == StatusCode::Again
                ? StatusOr<std::optional<uint64_t>>(std::optional<uint64_t>())
                : request.status();
   started.inDaemon = *request;
+  DeviceLanes::noteRequest(lane, *started.shape, *request);
   std::lock_guard lock(rank.mutex);
   if (auto found = rank.sequences.find(call.id); found != rank.sequences.end()) {
     Sequence &sequence = *found->second;
@@ -81,10 +83,10 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
   return std::optional(*request);
 }
 
-/// What the daemon calls when it has ended. Also without a callback of the user, if something
-/// waits: then it may go on; and for memory of the call's own.
+/// What the daemon calls when it has ended: for a callback of the user, and memory of the call's
+/// own.
 resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
-  if (!call.callback && calls.numWaiting() == 0 && call.scaling.elements == 0)
+  if (!call.callback && call.scaling.elements == 0)
     return {};
   const uint32_t kernel = call.kernel;
   return [this, stays = std::make_shared<EndUnderWay>(*this), kernel, name = call.name,
@@ -167,15 +169,13 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   return call;
 }
 
-/// Whoever executes what waits stops soon then, so that it looks for a while before it sleeps.
+/// Whoever executes what waits has it for microseconds, less than sleeping takes.
 std::unique_lock<Mutex> ResidentRank::lockToStart() {
-  numStarting.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(starting, std::defer_lock);
   for (uint32_t look = 0; look < kLooksToStart && !lock.try_lock(); ++look)
     relax();
   if (!lock.owns_lock())
     lock.lock();
-  numStarting.fetch_sub(1, std::memory_order_relaxed);
   return lock;
 }
 
@@ -268,13 +268,13 @@ void ResidentRank::endScaled(const Scaling &scaling, bool isOver) {
   numScaled.fetch_sub(1, std::memory_order_release);
 }
 
-/// Executes it, or has it wait. An error: it has no number, or the communicator has failed.
+/// Executes it, or has it wait. An error: nobody counts on it, or the communicator has failed.
 StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
-  auto isExecuted = calls.tryNow(*call);
+  auto isExecuted = tryNow(*call);
   if (isExecuted.ok() && !*isExecuted && call->entersEarly)
     isExecuted = insistOn(*call);
   if (!isExecuted.ok()) {
-    if (calls.hasNumber(*call) || isExecuted.status().code() == StatusCode::Mismatch)
+    if (calls.isMade(*call) || isExecuted.status().code() == StatusCode::Mismatch)
       fabric.fail(isExecuted.status());
     return isExecuted.status();
   }
@@ -284,7 +284,7 @@ StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
     return Status(StatusCode::Again,
                   "call " + call->name +
                       " has to wait before it can wait for its stream: its id has calls that wait, "
-                      "or no lane is free; ids that have lanes: " +
+                      "or no lane is free; ids that hold lanes: " +
                       table.holders(call->kernel));
   daemon::RequestId request = 0;
   {
@@ -296,22 +296,30 @@ StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
   if (const uint32_t missing = calls.missingFor(*call); missing != 0)
     call->awaited = static_cast<uint32_t>(std::countr_zero(missing));
   calls.enqueue(std::move(call));
-  numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
+  noteWaiting();
   daemonOf(0).attend();
   return request;
 }
 
-/// A call that cannot wait in the queue, since a stream does: other ranks may leave lanes that they
-/// do not need, and calls of its id that wait may go on.
+/// With the lock.
+StatusOr<bool> ResidentRank::tryNow(Started &call) {
+  LaneCalls::Calls executed;
+  auto isExecuted = calls.tryNow(call, executed);
+  notePlaced(executed);
+  return isExecuted;
+}
+
+/// A call that cannot wait in the queue, since a stream does: lanes that are held may become free,
+/// and calls of its id that wait may go on.
 StatusOr<bool> ResidentRank::insistOn(Started &call) {
   for (Deadline usual(kLanePatience); !usual.passed();) {
     sleepFor(20us);
     // It has the lock: nobody else could start anything.
-    if (Status gone = executeWaiting([] { return false; }); !gone.ok()) {
+    if (Status gone = executeWaiting(); !gone.ok()) {
       fabric.fail(gone);
       return fabric.failure();
     }
-    auto isExecuted = calls.tryNow(call);
+    auto isExecuted = tryNow(call);
     if (!isExecuted.ok() || *isExecuted)
       return isExecuted;
   }

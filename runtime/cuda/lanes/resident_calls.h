@@ -96,6 +96,7 @@ public:
   StatusOr<bool> prepare(LaneCall &call, LaneName lane) override;
   StatusOr<std::optional<uint64_t>> execute(LaneCall &call, LaneName lane,
                                             uint64_t number) override;
+  void begin(uint32_t kernel) override { rank.daemonOf(kernel).begin(); }
   bool isComplete(uint32_t kernel, uint64_t request) const override {
     return rank.daemonOf(kernel).isComplete(request);
   }

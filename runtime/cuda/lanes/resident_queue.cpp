@@ -18,64 +18,67 @@ using namespace std::chrono_literals;
 
 /// Between looks at deadlines and peers of what waits.
 constexpr auto kLookEvery = 10ms;
-/// Passes of the queue in a row that are cut short for starts.
-constexpr uint32_t kMostStopped = 50;
-/// Of one who waits, between looks at what waits for a lane.
-constexpr auto kSlice = 200us;
+/// Of one who waits for a call, between looks at those that wait for other ranks, if there are any.
+constexpr auto kSlice = 200us, kSliceBesideOthers = 3us;
 
 } // namespace
 
 // --- what waits ---
 
+bool ResidentRank::isShortOfNumbers() const {
+  return std::ranges::any_of(shares, [&](const auto &share) {
+    return share->isAttached.load(std::memory_order_acquire) &&
+           set->daemon(share->kernel).isShortOfNumbers();
+  });
+}
+
 bool ResidentRank::hasWork() const {
   if (numWaiting.load(std::memory_order_relaxed) != 0)
     return true;
-  if (fabric.failed())
-    return false;
-  for (const auto &share : shares)
-    if (share->isAttached.load(std::memory_order_acquire) &&
-        set->daemon(share->kernel).isShortOfNumbers())
-      return true;
-  return table.isAnyWanted();
+  return !fabric.failed() && (isShortOfNumbers() || table.isDoneWanted());
+}
+
+/// Whether there is anything to do for who has the lock. Any thread.
+bool ResidentRank::isDue() const {
+  return table.hasNext() || table.isDoneWanted() ||
+         numUnmade.load(std::memory_order_relaxed) != 0 || isShortOfNumbers() || fabric.failed() ||
+         Clock::now().time_since_epoch() >=
+             Clock::duration(nextLook.load(std::memory_order_relaxed));
 }
 
 /// Unless somebody else is at it.
 std::vector<ResidentRank::Call *> ResidentRank::tryToAdvance() {
-  if (!hasWork())
+  if (!hasWork() || !isDue())
     return {};
   std::unique_lock lock(starting, std::try_to_lock);
   return lock.owns_lock() ? advance(std::move(lock)) : std::vector<Call *>();
 }
 
-/// With the lock. Who wants to start calls goes first, but not again and again.
-Status ResidentRank::executeWaitingOrStop() {
-  bool isStopped = false;
-  size_t asked = 0;
-  const size_t all = calls.numWaiting();
-  Status status = executeWaiting([&] {
-    ++asked;
-    isStopped =
-        numStarting.load(std::memory_order_relaxed) != 0 && !isEnding && numStopped < kMostStopped;
-    return isStopped;
-  });
-  if (isStopped)
-    ++numStopped;
-  else if (asked == all)
-    numStopped = 0;
+/// With the lock.
+Status ResidentRank::executeWaiting() {
+  LaneCalls::Calls executed;
+  Status status = fabric.failed() ? Status() : calls.advance(executed);
+  notePlaced(executed);
   return status;
 }
 
-/// With the lock.
-Status ResidentRank::executeWaiting(const std::function<bool()> &mustStop) {
-  std::vector<std::unique_ptr<LaneCall>> executed;
-  Status status = fabric.failed() ? Status() : calls.advance(executed, mustStop);
+/// With the lock: calls that waited, and are in daemons now.
+void ResidentRank::notePlaced(const LaneCalls::Calls &executed) {
+  noteWaiting();
+  if (executed.empty())
+    return;
   std::lock_guard known(mutex);
   for (const auto &each : executed) {
     const auto &call = static_cast<const Started &>(*each);
     if (auto found = deferred.find(call.request); found != deferred.end())
       found->second.placed = packedRequest(call.kernel, call.inDaemon);
   }
-  return status;
+}
+
+/// With the lock.
+void ResidentRank::noteWaiting() {
+  numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
+  numUnmade.store(static_cast<uint32_t>(calls.numUnmade()), std::memory_order_relaxed);
 }
 
 /// With the lock: what other communicators of the process lack.
@@ -88,7 +91,7 @@ void ResidentRank::giveNumbersBack() {
 
 /// Executes what can be, ends what cannot be executed any more; callbacks that are to be called.
 std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> lock) {
-  Status status = executeWaitingOrStop();
+  Status status = executeWaiting();
   giveNumbersBack();
   if (status.ok() && !fabric.failed())
     status = lookAtQueue();
@@ -97,7 +100,7 @@ std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> 
   std::vector<std::unique_ptr<LaneCall>> over;
   if (fabric.failed() || isEnding)
     over = calls.takeAll();
-  numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
+  noteWaiting();
   lock.unlock();
   return endAll(std::move(over), fabric.failed() ? fabric.failure()
                                                  : Status(StatusCode::Aborted,
@@ -107,15 +110,19 @@ std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> 
 /// Deadlines, peers that will never come, and long waits of what waits.
 Status ResidentRank::lookAtQueue() {
   const auto now = Clock::now();
-  if (now < nextLook)
+  if (now.time_since_epoch() < Clock::duration(nextLook.load(std::memory_order_relaxed)))
     return {};
-  nextLook = now + kLookEvery;
+  nextLook.store((now + kLookEvery).time_since_epoch().count(), std::memory_order_relaxed);
   std::vector<bool> isGone(fabric.numRanks(), false);
-  for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     isGone[r] = r != fabric.rank() && fabric.isGone(r);
-    if (isGone[r])
-      table.forget(r);
-  }
+  table.setWaiting(false);
+  Status status = lookAtWaiting(isGone, now);
+  table.setWaiting(true);
+  return status;
+}
+
+Status ResidentRank::lookAtWaiting(const std::vector<bool> &isGone, Clock::time_point now) {
   for (const auto &each : calls.queue()) {
     auto &call = static_cast<Started &>(*each);
     const std::string on = " on rank " + std::to_string(fabric.rank());
@@ -166,11 +173,12 @@ std::string ResidentRank::describe(const transport::WaitEdge &edge) {
 }
 
 std::string ResidentRank::describeWaiting(const Started &call) {
-  if (!calls.hasNumber(call))
-    return "it waits for an earlier call of its id, or for a lane; ids that have lanes: " +
-           table.holders(call.kernel);
+  if (!calls.isMade(call))
+    return "earlier calls of its id wait for other ranks";
   const uint32_t missing = calls.missingFor(call);
-  return missing == 0 ? "it waits for room in the resident daemon"
+  return missing == 0 ? "it waits for room in the resident daemon, for calls before it, or for a "
+                        "lane; ids that hold lanes: " +
+                            table.holders(call.kernel)
                       : describe(edgeOf(call, static_cast<uint32_t>(std::countr_zero(missing))));
 }
 
@@ -246,8 +254,13 @@ Status ResidentRank::waitInDaemon(daemon::RequestId request) {
   if (!found.ok())
     return found.status();
   resident::ResidentDaemon &daemon = daemonOf(found->first);
-  while (!daemon.awaitEnd(found->second, kSlice))
+  const auto slice = [&] {
+    return numWaiting.load(std::memory_order_relaxed) == 0 ? kSlice : kSliceBesideOthers;
+  };
+  while (!daemon.awaitEnd(found->second, slice())) {
     comeBy();
+    yieldProcessor();
+  }
   return daemon.settle(found->second);
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/cuda/lanes/resident_calls.h"
 
+#include "runtime/sync/adaptive_mutex.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/per_thread.h"
 #include "runtime/sync/thread.h"
@@ -19,6 +20,15 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kDrainPatience = 10s, kEndlessPatience = 30s;
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+/// Why the rank that has the lock of the board will not give it back, if it will not.
+Status whyHeld(const daemon::Fabric &fabric, uint32_t owner) {
+  if (fabric.failed())
+    return fabric.failure();
+  if (fabric.isGone(owner))
+    return {StatusCode::PeerFailed, fabric.describeGone(owner) + ", in the middle of a call"};
+  return {};
+}
 
 } // namespace
 
@@ -46,13 +56,13 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
             OrderedGeometry::numLanes(context.numRanks,
                                       {context.memory.bytes(), context.memory.arenaBytes()},
                                       context.memory.hasWideLines()),
-            [&fabric] { return fabric.failed() ? fabric.failure() : Status(); }),
+            [&fabric](uint32_t owner) { return whyHeld(fabric, owner); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },
-          [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; },
-          [this](LaneName lane) { return calls.isIdle(lane); }),
+          [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; }),
       engine(std::make_unique<Engine>(*this)), calls(table, *engine),
       seenGone(fabric.numRanks(), false) {
+  lookBeforeSleeping(mutex);
   for (uint32_t k = 0; k < resident::kNumKernels; ++k)
     shares[k] = std::make_unique<Share>(*this, k);
 }

@@ -177,14 +177,19 @@ private:
   void forgetOldSequences();
   resident::ResidentDaemon::Callback completionOf(Started &call);
   bool hasWork() const;
+  bool isShortOfNumbers() const;
+  bool isDue() const;
   void comeBy() { callAll(tryToAdvance()); }
   std::vector<Call *> tryToAdvance();
   std::vector<Call *> advance(std::unique_lock<Mutex> lock);
   std::unique_lock<Mutex> lockToStart();
-  Status executeWaitingOrStop();
-  Status executeWaiting(const std::function<bool()> &mustStop);
+  StatusOr<bool> tryNow(Started &call);
+  Status executeWaiting();
+  void notePlaced(const LaneCalls::Calls &executed);
+  void noteWaiting();
   void giveNumbersBack();
   Status lookAtQueue();
+  Status lookAtWaiting(const std::vector<bool> &isGone, Clock::time_point now);
   transport::WaitEdge edgeOf(const Started &call, uint32_t peer) const;
   std::vector<transport::WaitEdge> edgesOfWaiting();
   std::string describe(const transport::WaitEdge &edge);
@@ -226,15 +231,13 @@ private:
   /// Held by whoever starts calls or executes what waits; taken before all others. Guards what
   /// follows.
   Mutex starting;
-  Atomic<uint32_t> numStarting{0}; // threads that wait for it to start calls
-  uint32_t numStopped = 0;         // passes of the queue in a row that were cut short for them
   bool isEnding = false;
   LaneTable table;
   DeviceLanes lanes;
   const std::unique_ptr<Engine> engine;
   LaneCalls calls;
-  Clock::time_point nextLook{};
-  Atomic<uint32_t> numWaiting{0}; // as calls has it
+  Atomic<Clock::rep> nextLook{0};               // at the queue: time since the clock's epoch
+  Atomic<uint32_t> numWaiting{0}, numUnmade{0}; // as calls has them
 
   Mutex mutex;                                             // guards all below
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences; // by id

@@ -1,6 +1,7 @@
 #include "runtime/cuda/resident/resident_daemon.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/adaptive_mutex.h"
 #include "runtime/sync/deadline.h"
 
 #include <algorithm>
@@ -19,6 +20,8 @@ using namespace std::chrono_literals;
 /// How long a waiter polls before it looks whether the kernel has left, and how often it does so
 /// before it offers its processor.
 constexpr uint32_t kPollsPerLook = 64, kLooksPerYield = 32;
+/// For the lock of a daemon, some 20 us.
+constexpr uint32_t kLooksToEnter = 1000;
 /// For a kernel at its end, and for copies.
 constexpr auto kLeavePatience = 5000ms;
 /// Longer than its thread gives executors to leave (keeping.cpp).
@@ -53,6 +56,7 @@ StatusOr<std::unique_ptr<ResidentDaemon>> ResidentDaemon::make(const DaemonOptio
 }
 
 Status ResidentDaemon::start() {
+  lookBeforeSleeping(mutex);
   if (options.kernel == nullptr || options.settings.numExecutors == 0 ||
       options.settings.numExecutors > kMaxExecutors)
     return {StatusCode::InvalidArgument, "a resident daemon needs a kernel and 1 to " +
@@ -338,13 +342,6 @@ void ResidentDaemon::launch(uint64_t generation, bool beside) {
   changed.notify_all();
 }
 
-StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback) {
-  auto request = enter(order, std::move(callback));
-  if (request.ok())
-    side->startIfQuit();
-  return request;
-}
-
 StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, Callback callback) {
   Submission submission;
   submission.collective = collectives + order.collective;
@@ -353,7 +350,14 @@ StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, Callback callback) 
   submission.ordinal = order.ordinal;
   submission.priority = order.priority;
   submission.isStreamed = order.isGated;
-  std::lock_guard lock(mutex);
+  // Whoever enters a gated one has a lock that other ranks wait for.
+  std::unique_lock lock(mutex, std::defer_lock);
+  for (uint32_t look = 0; order.isGated && look < kLooksToEnter && !lock.try_lock(); ++look)
+    relax();
+  if (order.isGated && !lock.owns_lock())
+    return Status(StatusCode::Again, "the resident daemon is busy");
+  if (!order.isGated)
+    lock.lock();
   if (!failed.ok())
     return failed;
   const Registered &collective = registered[order.collective];
@@ -519,11 +523,10 @@ bool ResidentDaemon::awaitEnd(uint64_t request, std::chrono::microseconds atMost
       continue;
     }
     side->restartIfOpen();
-    if (polls % (kPollsPerLook * kLooksPerYield) == 0) {
-      if (side->isAborted() && !failure().ok())
-        return true;
+    if (side->isAborted() && !failure().ok())
+      return true;
+    if (polls % (kPollsPerLook * kLooksPerYield) == 0)
       yieldProcessor();
-    }
     if (Clock::now() > until)
       return false;
   }

@@ -80,7 +80,7 @@ public:
     /// has one of its own, and counts from 0.
     uint64_t *done = nullptr;
   };
-  /// The number of the collective for submit(). Its memory must stay until remove(). Again if there
+  /// The number of the collective for enter(). Its memory must stay until remove(). Again if there
   /// are too many, or executors may still have tables of what is to be another's; InvalidArgument
   /// if it has too many thread blocks; SystemError.
   StatusOr<uint32_t> add(Tenant &tenant, const DeviceCollective &collective, const Words &words);
@@ -113,8 +113,10 @@ public:
   };
   /// The request. Again if the window is full; the daemon's failure if it has failed. Buffers are
   /// memory of the device; what writes the input must be complete when it begins. Not complete
-  /// after its timeout: the tenant fails.
-  StatusOr<uint64_t> submit(const Order &order, Callback callback = {});
+  /// after its timeout: the tenant fails. Asks nothing of CUDA; begin() follows.
+  StatusOr<uint64_t> enter(const Order &order, Callback callback = {});
+  /// What has entered is executed: starts executors if there are none.
+  void begin() { side->startIfQuit(); }
   /// A gated request begins when the stream has come so far. If this fails it never begins.
   Status letBegin(cudaStream_t stream, uint64_t request);
   /// What follows in the stream waits for the end of a gated request, however that is.
@@ -219,7 +221,6 @@ private:
   StatusOr<std::vector<MarkRing>> readMarks();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
-  StatusOr<uint64_t> enter(const Order &order, Callback callback);
   StatusOr<bool> noteHeld(uint64_t request, unsigned long long stream);
   void letAllLeave(bool may) override { side->letAllLeave(may); }
   void ensureLookout() override { side->ensureLookout(); }

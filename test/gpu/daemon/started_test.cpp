@@ -205,7 +205,7 @@ TEST_F(Started, AllTypesAndOperations) {
   runShuffled(all, true);
 }
 
-/// Of a kind that needs several lanes of each kernel, in several rounds.
+/// Of two kernels, in several rounds.
 TEST_F(Started, ManyMoreIdsThanLanes) {
   std::vector<std::unique_ptr<Tried>> all;
   std::mt19937 random(seed);
@@ -214,6 +214,82 @@ TEST_F(Started, ManyMoreIdsThanLanes) {
                        random() % 2 ? DataType::Float32 : DataType::Int32));
   for (uint32_t round = 0; round < 4; ++round)
     runShuffled(all);
+}
+
+/// Rank 0 has started all before it waits, the others wait for each before they start the next, the
+/// last one first.
+TEST_F(Started, MoreIdsWaitForOneAnotherThanThereAreLanes) {
+  std::vector<std::unique_ptr<Tried>> all;
+  for (uint64_t id = 0; id < 200; ++id)
+    all.push_back(make(kKinds[0], id, 1 + id % 7 * 300));
+  inThreads([&](uint32_t rank) -> std::string {
+    std::vector<occlRequest_t> requests(all.size());
+    const auto wait = [&](size_t i) { return occlWait(comms[rank], requests[i]) == occlSuccess; };
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t which = rank == 0 ? i : all.size() - 1 - i;
+      const occlCall_t call = all[which]->on(rank);
+      if (occlStart(comms[rank], &call, nullptr, nullptr, &requests[which]) != occlSuccess)
+        return failed("occlStart");
+      if (rank != 0 && !wait(which))
+        return failed("occlWait");
+    }
+    for (size_t i = 0; rank == 0 && i < all.size(); ++i)
+      if (!wait(i))
+        return failed("occlWait");
+    for (const auto &each : all)
+      if (std::string wrong = each->check(rank, onDevices[rank]->stream()); !wrong.empty())
+        return wrong;
+    return "";
+  });
+}
+
+/// What a stream waits for is not behind what waits for the stream, though ids share lanes, and
+/// though the id has a call of another kernel behind it.
+TEST_F(Started, AStreamMayWaitForOtherCalls) {
+  std::vector<std::unique_ptr<Tried>> all;
+  for (uint64_t id = 0; id < 150; ++id)
+    all.push_back(make(kKinds[0], id, 500 + id));
+  const auto gated = make(kKinds[0], 1000, 700);
+  const auto behind = make(kKinds[0], 1000, 700, DataType::Int32);
+  inThreads([&](uint32_t rank) -> std::string {
+    std::atomic<bool> mayGoOn{false};
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaLaunchHostFunc(
+        stream,
+        [](void *flag) {
+          while (!*static_cast<std::atomic<bool> *>(flag))
+            std::this_thread::sleep_for(1ms);
+        },
+        &mayGoOn);
+    std::string wrong;
+    std::vector<occlRequest_t> requests;
+    const auto put = [&](const Tried &what, bool isAfter) {
+      occlCall_t call = what.on(rank);
+      call.after = isAfter ? &stream : nullptr;
+      requests.push_back(0);
+      if (wrong.empty() &&
+          occlStart(comms[rank], &call, nullptr, nullptr, &requests.back()) != occlSuccess)
+        wrong = failed("occlStart");
+    };
+    put(*gated, rank == 0);
+    put(*behind, false);
+    for (const auto &each : all)
+      put(*each, false);
+    for (size_t i = 2; i < requests.size() && wrong.empty(); ++i)
+      if (occlWait(comms[rank], requests[i]) != occlSuccess)
+        wrong = failed("occlWait");
+    mayGoOn = true;
+    for (size_t i = 0; i < 2 && wrong.empty(); ++i)
+      if (occlWait(comms[rank], requests[i]) != occlSuccess)
+        wrong = failed("occlWait");
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    for (const Tried *each : {gated.get(), behind.get(), all.front().get(), all.back().get()})
+      if (wrong.empty())
+        wrong = each->check(rank, onDevices[rank]->stream());
+    return wrong;
+  });
 }
 
 /// All in flight at once, in place in one buffer: one after the other, whatever executes each.

@@ -192,7 +192,7 @@ StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t
                                      ResidentDaemon::Callback callback) {
   Rank &where = collectives[collective].ranks[rank];
   for (;;) {
-    auto request = daemons[rank]->submit({.collective = where.number,
+    auto request = daemons[rank]->enter({.collective = where.number,
                                           .ordinal = where.submitted,
                                           .tag = collective,
                                           .input = where.input,
@@ -200,6 +200,7 @@ StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t
                                           .priority = priority,
                                           .timeout = timeout},
                                          callback);
+    daemons[rank]->begin();
     where.submitted += request.ok();
     if (request.ok() || request.status().code() != StatusCode::Again)
       return request;
