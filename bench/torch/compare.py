@@ -2,9 +2,10 @@
 """Times of the backend occl beside gloo's, in the same run, in turns; prints rows for
 bench/report.py --add torch, and a table with ratios on standard error.
 
-    PYTHONPATH=python bench/torch/compare.py [--rounds 5] >rows.csv
+    PYTHONPATH=python bench/torch/compare.py [--rounds 5] [--machines] >rows.csv
 
-Ranks are processes of this machine. A time is the median over rounds of the mean of a round's
+Ranks are processes of this machine; with --machines two, as if each were on a machine of its own:
+both backends go over TCP to the same address of this one. A time is the median over rounds of the mean of a round's
 calls on the slowest rank.
 """
 
@@ -26,6 +27,7 @@ import occl.torch  # noqa: F401  registers the backend
 
 torch.set_num_threads(1)
 BACKENDS = ("occl", "gloo")
+MACHINES = False
 
 
 class Block(nn.Module):
@@ -66,9 +68,11 @@ def timed(group, calls: int, call) -> float:
 
 def measurements(size: int, groups: dict):
     """(what, bytes or "", {backend: function that returns seconds})."""
-    for elements, calls in ((256, 300), (16 << 20, 2)):
+    across = ", two machines" if MACHINES else ""
+    sizes = ((256, 300), (16 << 10, 200), (256 << 10, 50), (4 << 20, 5)) if MACHINES else ((256, 300), (16 << 20, 2))
+    for elements, calls in sizes:
         x = torch.zeros(elements)
-        yield "all_reduce of float", 4 * elements, {
+        yield f"all_reduce of float{across}", 4 * elements, {
             b: lambda g=g: timed(g, calls, lambda: dist.all_reduce(x, group=g))
             for b, g in groups.items()}
     if size != 2:
@@ -83,10 +87,12 @@ def measurements(size: int, groups: dict):
             net(torch.randn(2, 3, 32, 32)).sum().backward()
             optimizer.step()
         step_of[backend] = lambda group=group, step=step: timed(group, 3, step)
-    yield "DDP step of ResNet-18, batch 2", "", step_of
+    yield f"DDP step of ResNet-18, batch 2{across}", "", step_of
 
 
 def rank_main(rank: int, size: int, rounds: int, place: str) -> None:
+    if MACHINES:
+        os.environ["OCCL_HOSTID"] = f"machine {rank}"
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=size)
     groups = {backend: dist.new_group(backend=backend) for backend in BACKENDS}
     for what, count, functions in measurements(size, groups):
@@ -106,12 +112,15 @@ def rank_main(rank: int, size: int, rounds: int, place: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--machines", action="store_true")
     options = parser.parse_args()
+    global MACHINES
+    MACHINES = options.machines
     print("case,place,ranks,bytes,way,library,metric,unit,value", flush=True)
     print(f"torch {torch.__version__}, load {os.getloadavg()[0]:.1f}\n\n"
           "| what | ranks | bytes | occl, us | gloo, us | gloo / occl |\n|---|---|---|---|---|---|",
           file=sys.stderr, flush=True)
-    for size in (2, 8):
+    for size in (2,) if MACHINES else (2, 8):
         place = str(Path(tempfile.mkdtemp()) / "store")
         children = []
         for rank in range(size):

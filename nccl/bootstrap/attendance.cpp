@@ -86,7 +86,7 @@ Outcome Attendance::connect() {
   if (address.length == 0)
     return invalidUsage("the id was made on another machine, by a process that listens on no "
                         "network: NCCL_SOCKET_IFNAME chooses its interface");
-  return connectTo(address, "the process that made the id, on another machine, " + textOf(address));
+  return connectTo(address, "the process that made the id, on another machine, " + address.text());
 }
 
 Outcome Attendance::connectTo(Address address, const std::string &what) {
@@ -177,7 +177,7 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
   std::optional<Clock::time_point> end;
   if (id.machine != machineId() || !wish.empty())
     end = Clock::now() + 3 * patience();
-  Socket held;
+  HeldPort held;
   for (FromRoot message{};;) {
     if (Outcome outcome = receive(message, end); !outcome.ok())
       return outcome;
@@ -212,13 +212,13 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
 }
 
 /// Where the others will find this rank: whoever listens there is OCCL.
-Outcome Attendance::listen(Socket &held) {
+Outcome Attendance::listen(HeldPort &held) {
   FromRank listening = messageOf(FromRankKind::Listening);
   Address address = interfaceAddress();
   std::string why;
   held = holdPort(address, why);
-  listening.result = held ? ncclSuccess : ncclSystemError;
-  listening.text = held ? textOf(address) : why;
+  listening.result = held.number() != 0 ? ncclSuccess : ncclSystemError;
+  listening.text = held.number() != 0 ? address.text() : why;
   return say(listening);
 }
 

@@ -13,7 +13,7 @@ namespace occl::nccl {
 /// keeps its port from others until they have come together.
 struct Across {
   std::string name;
-  Socket held;
+  HeldPort held;
 };
 
 /// Used by one thread.
@@ -44,7 +44,7 @@ public:
   Outcome finish(const Outcome &own);
 
 private:
-  Outcome listen(Socket &held);
+  Outcome listen(HeldPort &held);
   Outcome connect();
   Outcome connectTo(Address address, const std::string &what);
   /// The next message; until `end`, if there is one.

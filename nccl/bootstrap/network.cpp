@@ -2,16 +2,12 @@
 
 #include "nccl/base/environment.h"
 
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <vector>
 
 namespace occl::nccl {
 
@@ -38,78 +34,9 @@ Address localAddress(const std::array<uint8_t, 8> &rootName) {
   return address;
 }
 
-namespace {
-
-/// NCCL_SOCKET_IFNAME: prefixes with commas between them; ^ in front: none of these; = in front:
-/// whole names.
-class InterfaceChoice {
-public:
-  InterfaceChoice() {
-    std::string list = setting("NCCL_SOCKET_IFNAME").value_or("");
-    isGiven = !list.empty();
-    if (!isGiven)
-      list = "^lo,docker";
-    isExclusion = list[0] == '^';
-    if (isExclusion)
-      list.erase(0, 1);
-    isWhole = !list.empty() && list[0] == '=';
-    if (isWhole)
-      list.erase(0, 1);
-    for (size_t begin = 0; begin <= list.size();) {
-      const size_t end = std::min(list.find(',', begin), list.size());
-      if (end > begin)
-        names.push_back(list.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-
-  bool takes(const std::string &interface) const {
-    for (const std::string &name : names)
-      if (isWhole ? interface == name : interface.starts_with(name))
-        return !isExclusion;
-    return isExclusion;
-  }
-
-  bool isGiven = false;
-
-private:
-  bool isExclusion = false, isWhole = false;
-  std::vector<std::string> names;
-};
-
-bool isUsable(const ifaddrs &each) {
-  if (!each.ifa_addr || !(each.ifa_flags & IFF_UP))
-    return false;
-  const std::string family = setting("NCCL_SOCKET_FAMILY").value_or("");
-  if (each.ifa_addr->sa_family == AF_INET)
-    return family != "AF_INET6";
-  if (each.ifa_addr->sa_family != AF_INET6 || family == "AF_INET")
-    return false;
-  const auto *six = reinterpret_cast<const sockaddr_in6 *>(each.ifa_addr);
-  return !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr); // its meaning is another one on each machine
-}
-
-} // namespace
-
 Address interfaceAddress() {
-  Address chosen;
-  ifaddrs *all = nullptr;
-  if (getifaddrs(&all) != 0)
-    return chosen;
-  const InterfaceChoice choice;
-  auto take = [&](auto &&accepts) {
-    for (const ifaddrs *each = all; each && chosen.length == 0; each = each->ifa_next)
-      if (isUsable(*each) && accepts(*each)) {
-        chosen.length =
-            each->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        std::memcpy(&chosen.storage, each->ifa_addr, chosen.length);
-      }
-  };
-  take([&](const ifaddrs &each) { return choice.takes(each.ifa_name); });
-  if (!choice.isGiven)
-    take([](const ifaddrs &each) { return (each.ifa_flags & IFF_LOOPBACK) != 0; });
-  freeifaddrs(all);
-  return chosen;
+  return occl::interfaceAddress(setting("NCCL_SOCKET_IFNAME").value_or(""),
+                                setting("NCCL_SOCKET_FAMILY").value_or(""));
 }
 
 void storeAddress(const Address &address, IdLayout &id) {
@@ -146,20 +73,6 @@ Address loadAddress(const IdLayout &id) {
   return address;
 }
 
-std::string textOf(const Address &address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET) {
-    const auto *four = reinterpret_cast<const sockaddr_in *>(&address.storage);
-    inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
-    return std::string(text) + ":" + std::to_string(ntohs(four->sin_port));
-  }
-  if (address.storage.ss_family != AF_INET6)
-    return "a local socket";
-  const auto *six = reinterpret_cast<const sockaddr_in6 *>(&address.storage);
-  inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
-  return "[" + std::string(text) + "]:" + std::to_string(ntohs(six->sin6_port));
-}
-
 Socket listenAt(Address &address) {
   if (address.length == 0)
     return Socket();
@@ -173,38 +86,14 @@ Socket listenAt(Address &address) {
   return made;
 }
 
-/// As OCCL listens: at all addresses of both families, if there are both.
-Socket holdPort(Address &address, std::string &why) {
+HeldPort holdPort(Address &address, std::string &why) {
   if (address.length == 0) {
     why = "no interface is up that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY allow";
-    return Socket();
+    return {};
   }
-  Address any;
-  any.storage.ss_family = AF_INET6;
-  any.length = sizeof(sockaddr_in6);
-  Socket made(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1, no = 0;
-  if (made) {
-    setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-  } else {
-    any.storage.ss_family = AF_INET;
-    any.length = sizeof(sockaddr_in);
-    made = Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  }
-  if (!made || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
-      bind(made.get(), any.get(), any.length) != 0) {
-    why = std::string("no port is free: ") + std::strerror(errno);
-    return Socket();
-  }
-  any.length = sizeof(any.storage);
-  getsockname(made.get(), any.get(), &any.length);
-  const auto portOf = [](Address &of) -> in_port_t & {
-    return of.storage.ss_family == AF_INET
-               ? reinterpret_cast<sockaddr_in *>(&of.storage)->sin_port
-               : reinterpret_cast<sockaddr_in6 *>(&of.storage)->sin6_port;
-  };
-  portOf(address) = portOf(any);
-  return made;
+  HeldPort held = HeldPort::hold(why);
+  address.setPort(held.number());
+  return held;
 }
 
 bool sendWhole(int file, const void *message, size_t bytes) {

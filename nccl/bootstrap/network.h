@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nccl/bootstrap/messages.h"
+#include "support/own_address.h"
 
 #include <string>
 #include <sys/socket.h>
@@ -24,13 +25,7 @@ private:
   int file;
 };
 
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-
-  sockaddr *get() { return reinterpret_cast<sockaddr *>(&storage); }
-  const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&storage); }
-};
+using Address = SocketAddress;
 
 /// In the abstract namespace: reached from the same network namespace alone, gone with its process.
 Address localAddress(const std::array<uint8_t, 8> &rootName);
@@ -40,15 +35,13 @@ Address interfaceAddress();
 /// To and from an id; length 0 and family 0 if there is none.
 void storeAddress(const Address &address, IdLayout &id);
 Address loadAddress(const IdLayout &id);
-std::string textOf(const Address &address);
 
 /// Listening there, not blocking; port 0 becomes that of the system. None if that is refused.
 Socket listenAt(Address &address);
 
-/// A port that is free at all addresses of this machine, and becomes the address's: bound, so that
-/// the system gives it to nobody who does not ask for it, until the result goes. Whoever asks may
-/// listen there. None, with the reason, if there is none.
-Socket holdPort(Address &address, std::string &why);
+/// A port that is free, and becomes the address's. None, with the reason, if there is none, or no
+/// address.
+HeldPort holdPort(Address &address, std::string &why);
 
 /// Whole messages, or false: the other side has gone, or has no room.
 bool sendWhole(int file, const void *message, size_t bytes);

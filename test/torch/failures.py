@@ -86,6 +86,7 @@ def case_any_source_after_leaving(rank: int) -> None:
             dist.send(torch.ones(5), 0)
         time.sleep(1)
         dist.send(torch.ones(5), 0)
+        dist.destroy_process_group()  # or the message might not leave the machine
 
 
 def case_timeout(rank: int) -> None:
@@ -292,12 +293,25 @@ def case_too_many_ranks(rank: int) -> None:
            timedelta(seconds=5))
 
 
-def case_other_machine(rank: int) -> None:
+def case_no_place_to_meet(rank: int) -> None:
+    """Rank 0 of several machines has no address: all are told, not only it."""
     import occl.torch
-    store = dist.HashStore()
-    store.set("occl", "name another-boot/pid:[1]")
-    raises(Error, "ranks of one machine only", occl.torch.Backend, store, 1, 2,
-           timedelta(seconds=5))
+    os.environ["OCCL_HOSTID"] = f"machine {rank}"
+    os.environ["NCCL_SOCKET_IFNAME"] = "=none"
+    store = dist.PrefixStore("nowhere", dist.distributed_c10d._get_default_store())
+    text = raises(Error, f"failed on rank {rank}", occl.torch.Backend, store, rank, 3,
+                  timedelta(seconds=60))
+    assert "NCCL_SOCKET_IFNAME" in text
+
+
+def case_missing_of_several(rank: int) -> None:
+    """Who has not come to the store is named on all that have."""
+    import occl.torch
+    if rank != 1:
+        return time.sleep(5)
+    store = dist.PrefixStore("few", dist.distributed_c10d._get_default_store())
+    raises(Error, "ranks 0, 2, 3 have not come to the store within 500 ms", occl.torch.Backend,
+           store, 1, 4, timedelta(milliseconds=500))
 
 
 def case_bad_ranks(rank: int) -> None:

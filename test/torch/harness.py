@@ -7,6 +7,7 @@ each. What a rank prints is shown if the test fails.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import select
@@ -88,6 +89,7 @@ class Ranks:
         except BaseException:
             traceback.print_exc()
         finally:
+            occl.torch.close_all()  # which _exit() leaves out
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
@@ -149,9 +151,27 @@ def say(**message) -> None:
     """Of a rank: tells the parent."""
 
 
+def go_to_machine(rank: int, size: int) -> None:
+    """With ISLANDS=2 the first half of the ranks is on one machine, the second on another: network
+    namespaces within tools/dev/namespaces.sh, else host ids."""
+    islands = int(os.environ.get("ISLANDS", "1"))
+    if islands == 1:
+        return
+    number = rank * islands // size
+    if not (namespaces := os.environ.get("OCCL_NAMESPACES")):
+        os.environ["OCCL_HOSTID"] = f"island {number}"
+        return
+    holder = namespaces.split()[number].partition("=")[2]
+    with open(f"/proc/{holder}/ns/net") as namespace:
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0):
+            raise OSError(ctypes.get_errno(), "setns")
+    os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
+
+
 def init(backend: str, rank: int, size: int, place: str, seconds: float = 120,
          device_id: torch.device | None = None) -> None:
     """init_process_group through a file."""
+    go_to_machine(rank, size)
     dist.init_process_group(backend, init_method=f"file://{place}", rank=rank, world_size=size,
                             timeout=timedelta(seconds=seconds), device_id=device_id)
 

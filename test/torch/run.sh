@@ -43,6 +43,10 @@ for version in "${versions[@]}"; do
   if [ "$version" = "${versions[0]}" ]; then
     step "operations and training" "$python" test/torch/cases.py
     step "failures" "$python" test/torch/failures.py
+    step "operations and training, two islands" env ISLANDS=2 "$python" test/torch/cases.py
+    step "failures, two islands" env ISLANDS=2 "$python" test/torch/failures.py
+    step "programs that hang elsewhere, two islands" env ISLANDS=2 BACKEND=occl "$python" test/torch/hangs.py
+    step "two network namespaces" "$python" test/torch/machines.py
     step "programs that hang elsewhere" "$python" test/torch/hangs.py
     for backend in occl gloo; do
       BACKEND=$backend step "torch's own tests, $backend" "$python" test/torch/suite.py

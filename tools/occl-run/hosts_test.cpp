@@ -36,7 +36,7 @@ protected:
            "older) printf '\\n# OCCL-RUN AGENT #\\n'\n"
            "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\4\\0\\0\\0000\\0001\\0'; exec cat;;\n"
            "deaf) exec <&-; printf '\\n# OCCL-RUN AGENT #\\n'\n" // ends before it reads its job
-           "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\4\\0\\0\\0001\\0001\\0'; sleep 1; exit 3;;\n"
+           "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\6\\0\\0\\0002\\0001\\0001\\0'; sleep 1; exit 3;;\n"
            "esac\n"
            "exec sh -c \"$*\"\n";
     chmod(path.c_str(), 0755);
@@ -50,6 +50,18 @@ TEST_F(Hosts, GivesEachRankItsPlace) {
               "${OCCL_HOSTID##*-} ${#OCCL_SECRET}; cat'");
   EXPECT_EQ(result.status, 0) << result.output;
   for (const char *line : {"[0] 0 of 3 on 0 64\n", "[1] 1 of 3 on 0 64\n", "[2] 2 of 3 on 1 64\n"})
+    EXPECT_TRUE(contains(result, line)) << result.output;
+}
+
+TEST_F(Hosts, GivesEachRankWhatTorchrunDoes) {
+  const Result result =
+      occlRun("--hosts a,b -n 3 --address 10.1.2.3 --tag-output -- sh -c 'echo $RANK of "
+              "$WORLD_SIZE, here $LOCAL_RANK of $LOCAL_WORLD_SIZE, $MASTER_ADDR "
+              "$(test $MASTER_PORT != ${OCCL_COMM_ID##*:} && echo another port)'");
+  EXPECT_EQ(result.status, 0) << result.output;
+  for (const char *line : {"[0] 0 of 3, here 0 of 2, 10.1.2.3 another port\n",
+                           "[1] 1 of 3, here 1 of 2, 10.1.2.3 another port\n",
+                           "[2] 2 of 3, here 0 of 1, 10.1.2.3 another port\n"})
     EXPECT_TRUE(contains(result, line)) << result.output;
 }
 

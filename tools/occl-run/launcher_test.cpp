@@ -26,6 +26,15 @@ TEST(Launcher, givesEachRankItsPlace) {
     EXPECT_TRUE(contains(result, line)) << result.output;
 }
 
+TEST(Launcher, givesEachRankWhatTorchrunDoes) {
+  Result result = occlRun("-n 2 --tag-output -- sh -c 'echo $RANK of $WORLD_SIZE, here $LOCAL_RANK "
+                          "of $LOCAL_WORLD_SIZE, $MASTER_ADDR ${MASTER_PORT:+port}'");
+  EXPECT_EQ(result.status, 0);
+  for (const char *line :
+       {"[0] 0 of 2, here 0 of 2, 127.0.0.1 port\n", "[1] 1 of 2, here 1 of 2, 127.0.0.1 port\n"})
+    EXPECT_TRUE(contains(result, line)) << result.output;
+}
+
 TEST(Launcher, allRanksHaveOneJobNameAndRunsDiffer) {
   Result first = occlRun("-n 2 sh -c 'echo $OCCL_JOB'");
   Result second = occlRun("-n 2 sh -c 'echo $OCCL_JOB'");

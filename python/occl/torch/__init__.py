@@ -9,6 +9,7 @@ See docs/torch.md.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 from datetime import timedelta
@@ -24,12 +25,13 @@ def _extension():
     spec = importlib.util.spec_from_file_location("occl.torch._c10d", _build.build())
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    atexit.register(module.close_all)
     module.load(str(native_file("liboccl.so.0", "OCCL_LIBRARY", "packaging/liboccl.so.0")))
     return module
 
 
 def __getattr__(name: str):
-    if name in ("Backend", "Options"):
+    if name in ("Backend", "Options", "close_all"):
         return getattr(_extension(), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@ namespace occl::net {
 namespace {
 
 constexpr uint64_t kOutputBytes = 512 << 10, kInputBytes = 64 << 10;
+/// So many bytes of a put are worth a system call of their own, which saves copying them.
+constexpr uint64_t kWorthACall = 16 << 10;
+/// At most so much is read at a time into the own buffer; of a long put the rest goes to its place.
+constexpr uint64_t kReadAhead = 8 << 10;
 static_assert(kOutputBytes >= kMaxPut + sizeof(FrameHeader));
 /// Of a visit, so that one peer does not keep others waiting.
 constexpr uint64_t kMostReceived = 1 << 20;
@@ -50,9 +55,11 @@ public:
 private:
   Posted post(const FrameHeader &header, std::span<const std::byte> bytes);
   bool handle(Sink &sink);
+  bool sendNow(std::span<const std::byte> header, std::span<const std::byte> bytes);
+  void keep(std::span<const std::byte> bytes);
   bool beginFrame();
   bool endFrame(Sink &sink);
-  uint64_t readInto(std::byte *place, uint64_t most);
+  uint64_t read();
   void fail(std::string reason);
 
   const bootstrap::Descriptor socket;
@@ -109,12 +116,48 @@ Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> b
     return Posted::Down;
   if (outEnd + size > out.size())
     return Posted::Full;
-  std::memcpy(out.data() + outEnd, &header, sizeof header);
-  if (!bytes.empty())
-    std::memcpy(out.data() + outEnd + sizeof header, bytes.data(), bytes.size());
-  outEnd += size;
   ++numSent;
+  const auto headerBytes = std::as_bytes(std::span(&header, 1));
+  if (bytes.size() >= kWorthACall && sendNow(headerBytes, bytes))
+    return Posted::Yes;
+  keep(headerBytes);
+  keep(bytes);
   return Posted::Yes;
+}
+
+/// Behind what is to be sent already. For all of it there is room.
+void TcpEndpoint::keep(std::span<const std::byte> bytes) {
+  std::ranges::copy(bytes, out.begin() + static_cast<ptrdiff_t>(outEnd));
+  outEnd += bytes.size();
+}
+
+/// All that is to be sent, then these: whatever the socket does not take of them is kept. False if
+/// it took nothing.
+bool TcpEndpoint::sendNow(std::span<const std::byte> header, std::span<const std::byte> bytes) {
+  const auto part = [](const std::byte *begin, size_t size) {
+    return iovec{const_cast<std::byte *>(begin), size};
+  };
+  const uint64_t before = outEnd - outBegin;
+  iovec parts[] = {part(out.data() + outBegin, before), part(header.data(), header.size()),
+                   part(bytes.data(), bytes.size())};
+  msghdr whole{};
+  whole.msg_iov = parts;
+  whole.msg_iovlen = std::size(parts);
+  const ssize_t sent = sendmsg(socket.get(), &whole, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent <= 0)
+    return false; // flush() will see why
+  uint64_t rest = static_cast<uint64_t>(sent);
+  const auto taken = [&](uint64_t size) {
+    const uint64_t here = std::min(rest, size);
+    rest -= here;
+    return here;
+  };
+  outBegin += taken(before);
+  if (outBegin == outEnd)
+    outBegin = outEnd = 0;
+  keep(header.subspan(taken(header.size())));
+  keep(bytes.subspan(taken(bytes.size())));
+  return true;
 }
 
 /// An error here is no proof yet: what the peer had sent before is still to be received.
@@ -146,12 +189,26 @@ void TcpEndpoint::fail(std::string reason) {
   down.store(true, std::memory_order_release);
 }
 
-/// So many bytes have come; 0: none have now, or never will.
-uint64_t TcpEndpoint::readInto(std::byte *place, uint64_t most) {
+/// So many bytes have come; 0: none have now, or never will. Those of a put that is under way go to
+/// their place directly, what follows to `in`.
+uint64_t TcpEndpoint::read() {
+  const bool isDirect = next && inBegin == inEnd && left >= kWorthACall;
+  std::memmove(in.data(), in.data() + inBegin, inEnd - inBegin);
+  inEnd -= std::exchange(inBegin, 0);
+  const uint64_t direct = isDirect ? left : 0;
+  iovec parts[] = {{next, direct}, {in.data() + inEnd, std::min(kReadAhead, in.size() - inEnd)}};
   for (;;) {
-    const ssize_t got = recv(socket.get(), place, most, MSG_DONTWAIT);
-    if (got > 0)
+    msghdr whole{};
+    whole.msg_iov = parts + (isDirect ? 0 : 1);
+    whole.msg_iovlen = isDirect ? 2 : 1;
+    const ssize_t got = recvmsg(socket.get(), &whole, MSG_DONTWAIT);
+    if (got > 0) {
+      const uint64_t placed = std::min(direct, static_cast<uint64_t>(got));
+      next += placed;
+      left -= placed;
+      inEnd += static_cast<uint64_t>(got) - placed;
       return static_cast<uint64_t>(got);
+    }
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -165,21 +222,10 @@ bool TcpEndpoint::receive(Sink &sink) {
   for (uint64_t received = 0; received < kMostReceived;) {
     if (isDown())
       return false;
-    // Bytes of a put that have not come yet go to their place directly.
-    const bool isDirect = next && inBegin == inEnd && left >= kInputBytes / 2;
-    std::memmove(in.data(), in.data() + inBegin, inEnd - inBegin);
-    inEnd -= std::exchange(inBegin, 0);
-    const uint64_t got =
-        isDirect ? readInto(next, left) : readInto(in.data() + inEnd, in.size() - inEnd);
+    const uint64_t got = read();
     if (got == 0)
       return false;
     received += got;
-    if (isDirect) {
-      next += got;
-      left -= got;
-    } else {
-      inEnd += got;
-    }
     if (!handle(sink))
       return false;
   }

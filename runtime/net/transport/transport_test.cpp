@@ -163,7 +163,9 @@ TEST_P(Transport, TakesEffectInOrder) {
 }
 
 TEST_P(Transport, AReceiverThatStopsMakesItFullAndThenGoesOn) {
-  std::vector<std::byte> bytes(kMaxPut, std::byte{7});
+  std::vector<std::byte> bytes(kMaxPut); // that tell their places: puts are taken in parts
+  for (uint64_t i = 0; i < kMaxPut; ++i)
+    bytes[i] = std::byte(i % 251);
   const auto post = [&](uint64_t i) {
     const Posted posted = a.endpoint->put(
         {.bytes = bytes, .hasWord = true, .wordOffset = kRegionBytes - 8, .word = i});
@@ -181,6 +183,7 @@ TEST_P(Transport, AReceiverThatStopsMakesItFullAndThenGoesOn) {
     a.endpoint->flush();
     return b.word(0, kRegionBytes - 8) == taken;
   }));
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), b.regions[0].begin()));
   EXPECT_EQ(post(taken + 1), Posted::Yes);
   EXPECT_TRUE(b.await([&] { return b.word(0, kRegionBytes - 8) == taken + 1; }));
 }

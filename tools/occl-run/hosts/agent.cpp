@@ -1,9 +1,11 @@
 #include "tools/occl-run/hosts/agent.h"
 
+#include "support/own_address.h"
 #include "tools/occl-run/hosts/own_addresses.h"
 #include "tools/occl-run/hosts/wire.h"
 #include "tools/occl-run/launch/pipe.h"
 #include "tools/occl-run/launch/process.h"
+#include "tools/occl-run/launch/variables.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -49,7 +51,8 @@ private:
   void write(std::string_view text);
   bool anyRunning() const;
 
-  const HeldPort port;
+  std::string whyNoPort; // said by a number of 0
+  const HeldPort port = HeldPort::hold(whyNoPort), storePort = HeldPort::hold(whyNoPort);
   FrameReader reader;
   sigset_t inherited;
   int signals = -1;
@@ -100,7 +103,8 @@ void Agent::startRanks(const JobOnHost &job) {
     ProcessStart process;
     process.command = job.command;
     process.environment = job.environment;
-    process.environment.push_back(fmt::format("OCCL_RANK={}", firstRank + i));
+    for (std::string &variable : variablesOf({firstRank + i, job.numAllRanks, i, job.numRanks}))
+      process.environment.push_back(std::move(variable));
     process.folder = job.folder;
     process.output = child->output.writeEnd();
     process.errors = child->errors.writeEnd();
@@ -204,7 +208,8 @@ int Agent::run() {
     sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &inherited);
   signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-  std::vector<std::string> hello = {std::string(kWireVersion), std::to_string(port.number())};
+  std::vector<std::string> hello = {std::string(kWireVersion), std::to_string(port.number()),
+                                    std::to_string(storePort.number())};
   for (const std::string &address : ownAddresses())
     hello.push_back(address);
   write(kAgentMarker);

@@ -78,8 +78,9 @@ bool Host::start(const sigset_t &inherited) {
 }
 
 void Host::send(const std::vector<std::string> &environment) {
-  const JobOnHost job = {place.firstRank, place.numRanks, options.folder, environment,
-                         options.command};
+  const Place &last = options.places.back();
+  const JobOnHost job = {place.firstRank, place.numRanks, last.firstRank + last.numRanks,
+                         options.folder,  environment,    options.command};
   pending += encode(FrameKind::Job, 0, encodeJob(job));
   flush();
 }
@@ -150,8 +151,8 @@ void Host::read(std::vector<Ended> &gone) {
   while (const auto frame = reader.next())
     if (frame->kind == FrameKind::Hello) {
       hello = decodeList(frame->payload);
-      if (hello.size() < 2 || hello[0] != kWireVersion) {
-        hello = {"", "0"};
+      if (hello.size() < 3 || hello[0] != kWireVersion) {
+        hello = {"", "0", "0"};
         numRunning = 0;
         gone.push_back(refused(fmt::format(
             "host '{}' has another version of occl-run at {}: install the same, or name another by "

@@ -29,9 +29,10 @@ public:
   bool isAwaited() const { return running && hello.empty(); }
   /// It has ended, or all of its ranks have.
   bool isRunning() const { return running && numRunning > 0; }
-  /// A free port there, "0" if there is none; and the machine's addresses.
+  /// Free ports there, "0" if there is none; and the machine's addresses.
   const std::string &port() const { return hello[1]; }
-  std::vector<std::string> addresses() const { return {hello.begin() + 2, hello.end()}; }
+  const std::string &storePort() const { return hello[2]; }
+  std::vector<std::string> addresses() const { return {hello.begin() + 3, hello.end()}; }
 
   /// Connects. False, after a line on standard error.
   bool start(const sigset_t &inherited);

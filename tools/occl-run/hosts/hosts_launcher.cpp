@@ -2,6 +2,7 @@
 
 #include "tools/occl-run/hosts/host.h"
 #include "tools/occl-run/launch/launcher.h"
+#include "tools/occl-run/launch/variables.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -116,9 +117,9 @@ std::vector<std::string> RemoteRanks::environmentOf(size_t host, const std::stri
   for (char **it = environ; *it; ++it)
     if (std::string_view(*it).starts_with("OCCL_") && !isOfRank(*it))
       environment.emplace_back(*it);
+  for (std::string &variable : storeVariables(address, hosts.front().storePort()))
+    environment.push_back(std::move(variable));
   environment.insert(environment.end(), options.environment.begin(), options.environment.end());
-  const Place &last = options.places.back();
-  environment.push_back(fmt::format("OCCL_SIZE={}", last.firstRank + last.numRanks));
   environment.push_back("OCCL_JOB=" + job);
   if (hosts.size() == 1)
     return environment; // they share memory

@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <sstream>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace occl::run {
 
@@ -37,18 +36,5 @@ std::vector<std::string> ownAddresses() {
   }
   return addresses;
 }
-
-HeldPort::HeldPort() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  if (bind(socket, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
-      getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size) == 0)
-    port = ntohs(address.sin_port);
-}
-
-HeldPort::~HeldPort() { close(socket); }
 
 } // namespace occl::run

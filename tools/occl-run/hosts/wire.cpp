@@ -66,7 +66,8 @@ uint64_t numberIn(const std::string &text) {
 
 std::string encodeJob(const JobOnHost &job) {
   std::vector<std::string> list = {std::to_string(job.firstRank), std::to_string(job.numRanks),
-                                   job.folder, std::to_string(job.environment.size())};
+                                   std::to_string(job.numAllRanks), job.folder,
+                                   std::to_string(job.environment.size())};
   list.insert(list.end(), job.environment.begin(), job.environment.end());
   list.insert(list.end(), job.command.begin(), job.command.end());
   return encodeList(list);
@@ -74,15 +75,16 @@ std::string encodeJob(const JobOnHost &job) {
 
 std::optional<JobOnHost> decodeJob(std::string_view text) {
   const std::vector<std::string> list = decodeList(text);
-  constexpr size_t kFixed = 4;
-  const uint64_t numVariables = list.size() > kFixed ? numberIn(list[3]) : 0;
+  constexpr size_t kFixed = 5;
+  const uint64_t numVariables = list.size() > kFixed ? numberIn(list[kFixed - 1]) : 0;
   if (list.size() <= kFixed || list.size() - kFixed <= numVariables)
     return std::nullopt;
   const auto variables = list.begin() + kFixed;
   const auto command = variables + static_cast<ptrdiff_t>(numVariables);
   return JobOnHost{static_cast<uint32_t>(numberIn(list[0])),
                    static_cast<uint32_t>(numberIn(list[1])),
-                   list[2],
+                   static_cast<uint32_t>(numberIn(list[2])),
+                   list[3],
                    {variables, command},
                    {command, list.end()}};
 }

@@ -11,7 +11,7 @@
 namespace occl::run {
 
 /// Of everything below. Both sides must have the same.
-inline constexpr std::string_view kWireVersion = "1";
+inline constexpr std::string_view kWireVersion = "2";
 /// The agent's first output; whatever a login shell has said comes before it.
 inline constexpr std::string_view kAgentMarker = "\n# OCCL-RUN AGENT #\n";
 
@@ -20,7 +20,7 @@ enum class FrameKind : uint32_t {
   Job = 1, // JobOnHost
   Signal,  // `rank` is its number: for all ranks there
   // To occl-run.
-  Hello,   // a list: version, a free port, addresses
+  Hello,   // a list: version, two free ports (for OCCL, for a store), addresses
   Refused, // why a rank cannot be started; no rank runs there
   Output,  // of a rank
   Errors,
@@ -60,8 +60,9 @@ uint64_t numberIn(const std::string &text);
 /// What the agent of one machine is to do.
 struct JobOnHost {
   uint32_t firstRank = 0, numRanks = 0; // there
+  uint32_t numAllRanks = 0;             // of the job
   std::string folder;
-  std::vector<std::string> environment; // of all ranks, "NAME=value"; the agent adds OCCL_RANK
+  std::vector<std::string> environment; // of all ranks, "NAME=value"; the agent adds a rank's place
   std::vector<std::string> command;
 };
 

@@ -1,9 +1,11 @@
 #include "tools/occl-run/launch/launcher.h"
 
+#include "support/own_address.h"
 #include "tools/occl-run/launch/line_tagger.h"
 #include "tools/occl-run/launch/pipe.h"
 #include "tools/occl-run/launch/process.h"
 #include "tools/occl-run/launch/supervisor.h"
+#include "tools/occl-run/launch/variables.h"
 
 #include <csignal>
 #include <fmt/core.h>
@@ -49,6 +51,8 @@ private:
   const LaunchOptions &options;
   std::vector<Child> children;
   const std::string name = newJobName();
+  std::string whyNoPort; // then there is none, which most programs do not need
+  const HeldPort port = HeldPort::hold(whyNoPort);
 };
 
 bool LocalRanks::startRank(uint32_t rank, const sigset_t &inherited) {
@@ -56,8 +60,10 @@ bool LocalRanks::startRank(uint32_t rank, const sigset_t &inherited) {
   ProcessStart process;
   process.command = options.command;
   process.body = [&] { return options.body(rank); };
-  process.environment = {fmt::format("OCCL_RANK={}", rank),
-                         fmt::format("OCCL_SIZE={}", options.numRanks), "OCCL_JOB=" + name};
+  process.environment = variablesOf({rank, options.numRanks, rank, options.numRanks});
+  for (std::string &variable : storeVariables("127.0.0.1", std::to_string(port.number())))
+    process.environment.push_back(std::move(variable));
+  process.environment.push_back("OCCL_JOB=" + name);
   process.signals = inherited;
   // Asks for a report, which what makes no communicator, or none yet, must survive.
   process.ignored = {SIGUSR1};

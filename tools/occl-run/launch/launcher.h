@@ -25,7 +25,7 @@ struct LaunchOptions {
 /// A name for a job, other than all others.
 std::string newJobName();
 
-/// Runs the command or body once for each rank with OCCL_RANK, OCCL_SIZE and OCCL_JOB in its
+/// Runs the command or body once for each rank with OCCL_JOB and what variables.h has in its
 /// environment, nothing on its standard input, in a process group of its own. Returns when all have
 /// ended: 0, or what an exit status should be: that of the first rank that failed, 128 + the signal
 /// that killed it or that was passed on, 127 if the command cannot be run. Says on standard error

@@ -3,12 +3,9 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <random>
-#include <sstream>
 #include <thread>
 
-#include <unistd.h>
+#include "meeting.h"
 
 namespace occl_torch {
 
@@ -16,43 +13,10 @@ namespace {
 
 constexpr int kMaxRanks = 32; // for which OCCL comes with plans
 constexpr uint32_t kMessageRequests = 4096;
-
-// What ranks must have in common to reach each other's memory.
-std::string machine() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char space[64] = "";
-  const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
-  return boot + "/" + std::string(space, std::max<ssize_t>(length, 0));
-}
-
-std::string randomName() {
-  std::random_device device;
-  std::ostringstream name;
-  for (int i = 0; i < 4; ++i)
-    name << std::hex << device();
-  return name.str();
-}
-
-std::string text(const std::vector<uint8_t> &bytes) { return {bytes.begin(), bytes.end()}; }
-
-// A name for the group that no other has: rank 0 draws it, and the store tells it to the others.
-std::string agreeOnName(c10d::Store &store, int rank, int size) {
-  const std::string here = machine();
-  if (rank == 0) {
-    const std::string name = randomName(), value = name + " " + here;
-    store.set("occl", std::vector<uint8_t>(value.begin(), value.end()));
-    return name;
-  }
-  const std::string value = text(store.get("occl"));
-  const size_t blank = value.find(' ');
-  if (value.substr(blank + 1) != here)
-    C10_THROW_ERROR(DistBackendError,
-                    "occl: rank " + std::to_string(rank) + " of " + std::to_string(size) +
-                        " is on another machine, or in another PID namespace, than rank 0: this "
-                        "backend joins ranks of one machine only");
-  return value.substr(0, blank);
-}
+constexpr const char *kNoDevicesAcross =
+    "the ranks are on several machines, where this backend is for CPU tensors: use "
+    "init_process_group('cpu:occl,cuda:nccl') for CUDA tensors, whose NCCL may be OCCL's, by "
+    "`occl nccl`";
 
 } // namespace
 
@@ -64,16 +28,21 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
     C10_THROW_ERROR(ValueError, "occl: a process group of " + std::to_string(size) +
                                     " ranks: this backend has groups of 1 to " +
                                     std::to_string(kMaxRanks) + " ranks");
-  const std::string name = agreeOnName(*store_, rank, size);
+  const Meeting meeting = meet(*store_, rank, size, options_->timeout);
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = timeoutOf(options_->timeout);
-  comm_ = Communicator::join(rank, size, name, config);
+  comm_ = Communicator::join(rank, size, meeting.collectives, config);
+  if (meeting.isAcross)
+    Communicator::closeAtExit(comm_);
   // Headers of messages are waited for as long as it takes: see messages.h.
   config.timeoutMs = 0;
   config.maxInFlight = kMessageRequests;
-  messages_ =
-      std::make_shared<Messages>(Communicator::join(rank, size, name + "m", config), rank, size);
-  devices_ = DeviceGroup::make(rank, size, name + "d", timeoutOf(options_->timeout));
+  auto comm = Communicator::join(rank, size, meeting.messages, config);
+  if (meeting.isAcross)
+    Communicator::closeAtExit(comm);
+  messages_ = std::make_shared<Messages>(std::move(comm), rank, size);
+  devices_ = DeviceGroup::make(rank, size, meeting.devices, timeoutOf(options_->timeout),
+                               meeting.isAcross ? kNoDevicesAcross : "");
   c10d::Backend::init();
 }
 

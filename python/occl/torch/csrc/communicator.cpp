@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <thread>
+#include <vector>
 
 namespace occl_torch {
 
@@ -13,6 +14,14 @@ uint32_t timeoutOf(std::chrono::milliseconds timeout) {
   const auto count = timeout.count();
   return count <= 0 || count > longest ? longest : static_cast<uint32_t>(count);
 }
+
+namespace {
+
+// Of closeAtExit().
+std::mutex exitMutex;
+std::vector<std::weak_ptr<Communicator>> openAtExit;
+
+} // namespace
 
 std::shared_ptr<Communicator> Communicator::join(int rank, int size, const std::string &name,
                                                  const occlConfig_t &config) {
@@ -80,6 +89,23 @@ void Communicator::close() {
   }).detach();
   std::unique_lock<std::mutex> lock(end->mutex);
   end->changed.wait_for(lock, std::chrono::seconds(1), [&] { return end->over; });
+}
+
+void Communicator::closeAtExit(const std::shared_ptr<Communicator> &comm) {
+  std::lock_guard<std::mutex> lock(exitMutex);
+  std::erase_if(openAtExit, [](const auto &other) { return other.expired(); });
+  openAtExit.push_back(comm);
+}
+
+void Communicator::closeAll() {
+  std::vector<std::weak_ptr<Communicator>> all;
+  {
+    std::lock_guard<std::mutex> lock(exitMutex);
+    all.swap(openAtExit);
+  }
+  for (const auto &each : all)
+    if (auto comm = each.lock())
+      comm->close();
 }
 
 std::string Communicator::describe(const std::string &what, occlResult_t result) {

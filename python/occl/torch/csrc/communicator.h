@@ -43,6 +43,11 @@ public:
   /// Ends the communicator: nothing is started any more. Waits a second at most for what is in
   /// flight; what has not ended then is waited for in the background.
   void close();
+  /// Programs that end without destroying their groups: what ranks of other machines were sent may
+  /// still be in this process, which closeAll() is for.
+  static void closeAtExit(const std::shared_ptr<Communicator> &comm);
+  /// Closes those that closeAtExit() was given, and are open.
+  static void closeAll();
   /// Nothing is started any more, and nothing is given back: for what cannot be waited for.
   void leave();
 

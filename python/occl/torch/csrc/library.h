@@ -5,6 +5,7 @@
 
 #include "occl.h"
 #include "occl_insight.h"
+#include "occl_rendezvous.h"
 #include "occl_transfer.h"
 
 namespace occl_torch {
@@ -22,6 +23,9 @@ namespace occl_torch {
   F(occlGroupStart)                                                                                \
   F(occlGroupEnd)                                                                                  \
   F(occlGroupEndAsync)                                                                             \
+  F(occlHostId)                                                                                    \
+  F(occlRendezvousOpen)                                                                            \
+  F(occlRendezvousClose)                                                                           \
   F(occlGetErrorString)                                                                            \
   F(occlGetLastError)                                                                              \
   F(occlCommGetLastError)                                                                          \

@@ -13,6 +13,9 @@ PYBIND11_MODULE(_c10d, m) {
   m.attr("torch_version") = TORCH_VERSION;
   m.def("load", &occl_torch::loadLibrary, py::arg("path"));
 
+  m.def("close_all", &occl_torch::Communicator::closeAll, py::call_guard<py::gil_scoped_release>(),
+        "At the end of the program: what ranks of other machines were sent leaves this process.");
+
   // PyTorch's own classes are registered when this is imported.
   py::module_::import("torch.distributed");
   py::object base = py::module_::import("torch._C._distributed_c10d").attr("Backend");

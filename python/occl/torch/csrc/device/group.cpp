@@ -20,8 +20,9 @@ std::optional<c10::DeviceIndex> deviceOfProcess;
 } // namespace
 
 std::shared_ptr<DeviceGroup> DeviceGroup::make(int rank, int size, std::string name,
-                                               uint32_t timeoutMs) {
-  std::shared_ptr<DeviceGroup> group(new DeviceGroup(rank, size, std::move(name), timeoutMs));
+                                               uint32_t timeoutMs, std::string refused) {
+  std::shared_ptr<DeviceGroup> group(
+      new DeviceGroup(rank, size, std::move(name), timeoutMs, std::move(refused)));
   std::lock_guard<std::mutex> lock(registryMutex);
   registry.erase(std::remove_if(registry.begin(), registry.end(),
                                 [](const auto &other) { return other.expired(); }),
@@ -38,6 +39,10 @@ void DeviceGroup::begin(c10::DeviceIndex device) {
   if (device_ || closed_)
     return;
   device_ = c10::Device(c10::DeviceType::CUDA, device);
+  if (!refused_.empty()) {
+    whyNot_ = refused_;
+    return;
+  }
   if (size_ > kMaxDeviceRanks) {
     whyNot_ = "a process group of " + std::to_string(size_) +
               " ranks: CUDA tensors have groups "
@@ -180,7 +185,7 @@ c10::Stream DeviceGroup::streamFor(int purpose) {
 
 void DeviceGroup::drainCurrentStream() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!device_)
+  if (!device_ || !refused_.empty())
     return;
   const c10::Stream stream = currentStream(*device_);
   lock.unlock();

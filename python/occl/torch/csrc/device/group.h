@@ -34,9 +34,10 @@ struct DevicePiece {
 /// they are made. Thread-safe; owned by shared_ptr.
 class DeviceGroup : public Ticking, public std::enable_shared_from_this<DeviceGroup> {
 public:
-  /// `name` as of Communicator::join; `timeoutMs` of its calls and of joining.
-  static std::shared_ptr<DeviceGroup> make(int rank, int size, std::string name,
-                                           uint32_t timeoutMs);
+  /// `name` as of Communicator::join; `timeoutMs` of its calls and of joining. `refused`: why there
+  /// is no such group, which is said when it is used; "" if there is.
+  static std::shared_ptr<DeviceGroup> make(int rank, int size, std::string name, uint32_t timeoutMs,
+                                           std::string refused);
 
   /// Of the device from now on. Waits for the other ranks. Throws DistBackendError, or ValueError
   /// if the process group is of another device.
@@ -75,8 +76,9 @@ public:
 private:
   struct Job;
   struct Started;
-  DeviceGroup(int rank, int size, std::string name, uint32_t timeoutMs)
-      : rank_(rank), size_(size), name_(std::move(name)), timeoutMs_(timeoutMs) {}
+  DeviceGroup(int rank, int size, std::string name, uint32_t timeoutMs, std::string refused)
+      : rank_(rank), size_(size), name_(std::move(name)), timeoutMs_(timeoutMs),
+        refused_(std::move(refused)) {}
   void begin(c10::DeviceIndex device);
   void join(c10::DeviceIndex device);
   DeviceWorkPtr execute(Job job);
@@ -91,6 +93,7 @@ private:
   const int rank_, size_;
   const std::string name_;
   const uint32_t timeoutMs_;
+  const std::string refused_;
   std::mutex calls_; // orders them
   uint64_t next_ = 0;
   std::mutex mutex_; // of all that follows

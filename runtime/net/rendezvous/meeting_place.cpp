@@ -1,0 +1,50 @@
+#include "runtime/net/rendezvous/meeting_place.h"
+
+#include "runtime/net/rendezvous/handshake.h"
+
+#include <cstdlib>
+
+namespace occl::net {
+
+namespace {
+
+std::string setting(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
+StatusOr<std::string> newSecret() {
+  auto drawn = drawHash();
+  if (!drawn.ok())
+    return drawn.status();
+  std::string secret;
+  for (const std::byte byte : *drawn)
+    for (const int digit : {std::to_integer<int>(byte) >> 4, std::to_integer<int>(byte) & 15})
+      secret += "0123456789abcdef"[digit];
+  return secret;
+}
+
+} // namespace
+
+StatusOr<MeetingPlace> MeetingPlace::open(const std::string &towards) {
+  const std::string names = setting("NCCL_SOCKET_IFNAME"), family = setting("NCCL_SOCKET_FAMILY");
+  SocketAddress address;
+  if (names.empty() && family.empty() && !towards.empty())
+    address = addressTowards(towards);
+  if (address.length == 0)
+    address = interfaceAddress(names, family);
+  if (address.length == 0)
+    return Status(StatusCode::SystemError, "no interface is up that NCCL_SOCKET_IFNAME and "
+                                           "NCCL_SOCKET_FAMILY allow");
+  std::string why;
+  HeldPort held = HeldPort::hold(why);
+  if (held.number() == 0)
+    return Status(StatusCode::SystemError, std::move(why));
+  auto secret = newSecret();
+  if (!secret.ok())
+    return secret.status();
+  address.setPort(held.number());
+  return MeetingPlace(std::move(held), address.text() + "/" + *secret);
+}
+
+} // namespace occl::net

@@ -1,0 +1,182 @@
+#include "support/own_address.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+#include <vector>
+
+namespace occl {
+
+namespace {
+
+/// NCCL_SOCKET_IFNAME: prefixes with commas between them; ^ in front: none of these; = in front:
+/// whole names.
+class InterfaceChoice {
+public:
+  explicit InterfaceChoice(std::string list) : isGiven(!list.empty()) {
+    if (!isGiven)
+      list = "^lo,docker";
+    isExclusion = list[0] == '^';
+    if (isExclusion)
+      list.erase(0, 1);
+    isWhole = !list.empty() && list[0] == '=';
+    if (isWhole)
+      list.erase(0, 1);
+    for (size_t begin = 0; begin <= list.size();) {
+      const size_t end = std::min(list.find(',', begin), list.size());
+      if (end > begin)
+        names.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  bool takes(const std::string &interface) const {
+    for (const std::string &name : names)
+      if (isWhole ? interface == name : interface.starts_with(name))
+        return !isExclusion;
+    return isExclusion;
+  }
+
+  const bool isGiven;
+
+private:
+  bool isExclusion = false, isWhole = false;
+  std::vector<std::string> names;
+};
+
+/// Its meaning is another one on each machine.
+bool isLinkLocal(const sockaddr *address) {
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
+}
+
+bool isUsable(const ifaddrs &each, const std::string &family) {
+  if (!each.ifa_addr || !(each.ifa_flags & IFF_UP))
+    return false;
+  if (each.ifa_addr->sa_family == AF_INET)
+    return family != "AF_INET6";
+  if (each.ifa_addr->sa_family != AF_INET6 || family == "AF_INET")
+    return false;
+  return !isLinkLocal(each.ifa_addr);
+}
+
+/// This side's address of a socket that would send there; length 0 if it could not.
+SocketAddress ownSideTowards(const addrinfo &there) {
+  SocketAddress own;
+  const int file = socket(there.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0)
+    return own;
+  own.length = sizeof own.storage;
+  if (connect(file, there.ai_addr, there.ai_addrlen) != 0 ||
+      getsockname(file, own.get(), &own.length) != 0)
+    own.length = 0;
+  close(file);
+  return own;
+}
+
+} // namespace
+
+bool SocketAddress::isLoopback() const {
+  if (storage.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in *>(&storage)->sin_addr.s_addr) >> 24 == 127;
+  const auto &six = reinterpret_cast<const sockaddr_in6 *>(&storage)->sin6_addr;
+  return storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+void SocketAddress::setPort(uint16_t port) {
+  if (storage.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in *>(&storage)->sin_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in6 *>(&storage)->sin6_port = htons(port);
+}
+
+std::string SocketAddress::text() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (storage.ss_family == AF_INET) {
+    const auto *four = reinterpret_cast<const sockaddr_in *>(&storage);
+    inet_ntop(AF_INET, &four->sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(four->sin_port));
+  }
+  if (storage.ss_family != AF_INET6)
+    return "a local socket";
+  const auto *six = reinterpret_cast<const sockaddr_in6 *>(&storage);
+  inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+  return "[" + std::string(text) + "]:" + std::to_string(ntohs(six->sin6_port));
+}
+
+SocketAddress interfaceAddress(const std::string &names, const std::string &family) {
+  SocketAddress chosen;
+  ifaddrs *all = nullptr;
+  if (getifaddrs(&all) != 0)
+    return chosen;
+  const InterfaceChoice choice(names);
+  auto take = [&](auto &&accepts) {
+    for (const ifaddrs *each = all; each && chosen.length == 0; each = each->ifa_next)
+      if (isUsable(*each, family) && accepts(*each)) {
+        chosen.length =
+            each->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        std::memcpy(&chosen.storage, each->ifa_addr, chosen.length);
+      }
+  };
+  take([&](const ifaddrs &each) { return choice.takes(each.ifa_name); });
+  if (!choice.isGiven)
+    take([](const ifaddrs &each) { return (each.ifa_flags & IFF_LOOPBACK) != 0; });
+  freeifaddrs(all);
+  return chosen;
+}
+
+SocketAddress addressTowards(const std::string &host) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_socktype = SOCK_DGRAM;
+  if (getaddrinfo(host.c_str(), "9", &wanted, &found) != 0)
+    return {};
+  SocketAddress own;
+  for (const addrinfo *it = found; it && own.length == 0; it = it->ai_next) {
+    own = ownSideTowards(*it);
+    if (own.isLoopback() || isLinkLocal(own.get()))
+      own.length = 0;
+  }
+  freeaddrinfo(found);
+  return own;
+}
+
+/// As OCCL listens: at all addresses of both families, if there are both.
+HeldPort HeldPort::hold(std::string &why) {
+  HeldPort held;
+  SocketAddress any;
+  any.storage.ss_family = AF_INET6;
+  any.length = sizeof(sockaddr_in6);
+  held.file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1, no = 0;
+  if (held.file >= 0) {
+    setsockopt(held.file, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  } else {
+    any.storage.ss_family = AF_INET;
+    any.length = sizeof(sockaddr_in);
+    held.file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  }
+  if (held.file < 0 || setsockopt(held.file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      bind(held.file, any.get(), any.length) != 0) {
+    why = std::string("no port is free: ") + std::strerror(errno);
+    return {};
+  }
+  any.length = sizeof any.storage;
+  getsockname(held.file, any.get(), &any.length);
+  held.port = ntohs(any.storage.ss_family == AF_INET
+                        ? reinterpret_cast<const sockaddr_in *>(&any.storage)->sin_port
+                        : reinterpret_cast<const sockaddr_in6 *>(&any.storage)->sin6_port);
+  return held;
+}
+
+HeldPort::~HeldPort() {
+  if (file >= 0)
+    close(file);
+}
+
+} // namespace occl
