@@ -29,9 +29,9 @@ struct Side {
 
 /// A rank's buffers.
 struct CollectiveBuffers {
-  Side input, output;
+  Side input = {}, output = {};
   /// In place: the input begins so many elements behind the output's begin.
-  std::optional<int64_t> inPlace;
+  std::optional<int64_t> inPlace = {};
   DataType type = DataType::Uint8;
   const char *data = nullptr; // of the input
 };
