@@ -48,10 +48,7 @@ public:
   const CollectiveBuffers &shape() const { return buffers; }
 
   /// Before the epoch's invocation; nothing is marked, and nothing has arrived.
-  void begin(uint64_t ofEpoch) {
-    epoch = ofEpoch;
-    copy = nullptr;
-  }
+  void begin(uint64_t ofEpoch) { epoch = ofEpoch; }
   /// Marks partition p of the input. False: it is marked already, and nothing has changed. With the
   /// last mark the epoch may be over, and this gone. Who has marked rings the bell.
   bool mark(uint64_t p, uint64_t ofEpoch);
@@ -88,9 +85,9 @@ private:
   std::vector<Word> copied;
   std::vector<uint64_t> all; // by partition of the output: elements that an epoch stores there
   std::vector<Word> sums;    // likewise: that were stored, in all epochs together
-  // Of the present epoch.
-  uint64_t epoch = 0;
-  char *copy = nullptr; // null: the input is read where it is
+  uint64_t epoch = 0; // the present one
+  /// Null: the input is read where it is, in all epochs. Else each has one of its own.
+  char *copy = nullptr;
   interpreter::Scale scale;
 };
 

@@ -42,7 +42,7 @@ PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission,
     : core(core), admission(admission), daemon(daemon) {}
 PartitionedCollectives::~PartitionedCollectives() = default;
 
-Status PartitionedCollectives::check(const PartitionedTerms &) const {
+Status PartitionedCollectives::checkCommunicator() const {
   if (core.fabric->network())
     return invalid("this communicator spans machines, between which there are no partitioned "
                    "collectives yet; use one within a machine");
@@ -84,7 +84,7 @@ PartitionedCollectives::buffersOf(const PartitionedTerms &terms, const Collectiv
 }
 
 StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
-  if (Status checked = check(terms); !checked.ok())
+  if (Status checked = checkCommunicator(); !checked.ok())
     return checked;
   if (core.fabric->failed())
     return core.fabric->failure();

@@ -82,7 +82,7 @@ public:
   Status release(PartitionedCollective &request);
 
 private:
-  Status check(const PartitionedTerms &terms) const;
+  Status checkCommunicator() const;
   StatusOr<partitioned::CollectiveBuffers> buffersOf(const PartitionedTerms &terms,
                                                      const Collective &shape,
                                                      const std::string &subject) const;

@@ -433,7 +433,9 @@ template <bool kFixed> StepStatus StepDriver::advanceOf(uint32_t maxSlices) {
     // Poll, execute, publish, advance. Nothing of a step that is blocked has been stored.
     if (!kFixed)
       cut = cutSlice();
-    if (!arrived<kFixed>() || (partitions != nullptr && !mayAccess<kFixed>()))
+    if (!arrived<kFixed>())
+      return StepStatus::Blocked;
+    if (partitions != nullptr && !mayAccess<kFixed>())
       return StepStatus::Blocked;
     if (kFixed)
       executeFixed();
