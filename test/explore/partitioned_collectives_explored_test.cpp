@@ -26,6 +26,7 @@ void exploreAll(const std::function<void()> &body) {
   settings.strategy = Settings::Strategy::Exhaustive;
   settings.preemptions = 2;
   settings.schedules = 10000000;
+  settings.racesEvery = 1; // there are few
   const auto outcome = explore(settings, body);
   EXPECT_EQ(outcome.defect, "");
   EXPECT_TRUE(outcome.all);
@@ -102,11 +103,12 @@ TEST(CollectiveParts, CopiesAreMadeOnce) {
   exploreAll([] {
     Two two;
     std::array<uint64_t, 2> copy{};
+    const uint64_t factor = 3;
     two.parts->begin(1);
-    two.parts->readCopy(reinterpret_cast<char *>(copy.data()), {});
+    two.parts->readCopy(reinterpret_cast<char *>(copy.data()), {&factor, 1});
     const auto execute = [&] {
       two.awaitInput(0);
-      require(copy[0] == 10, "not copied");
+      require(copy[0] == 30, "not copied");
     };
     two.mark(0, 1);
     Thread other(execute);
@@ -217,12 +219,15 @@ TEST_F(PartitionedCollectives, ThreadsThatMark) {
   });
 }
 
-/// Who waits already sleeps, and is woken by the other thread's mark.
+/// Who waits sleeps, as all others do, and is woken by the other thread's mark.
 TEST_F(PartitionedCollectives, AMarkWakesWhoWaits) {
-  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     Sum sum(comm, ring, 1, 1, 1);
     sum.start();
-    Thread other([&] { sum.mark(0, 3); });
+    Thread other([&] {
+      sleepFor(std::chrono::milliseconds(100 + 50 * r));
+      sum.mark(0, 3);
+    });
     sum.wait(6);
     other.join();
   });
