@@ -1,6 +1,7 @@
 #include "plan/transform/relabel.h"
 
 #include "plan/model/builder.h"
+#include "plan/transform/header.h"
 
 #include <algorithm>
 #include <vector>
@@ -42,27 +43,11 @@ private:
 
   void copyHeader() {
     Plan &header = builder.header();
-    header.schemaVersion = plan.schemaVersion;
-    header.name = plan.name;
-    header.collective = plan.collective;
-    header.parameters = plan.parameters;
+    plan::copyHeader(plan, header);
     for (auto &[name, value] : header.parameters)
       if (name == "root")
         value = root;
-    header.sourceHash = plan.sourceHash;
-    header.partChunks = plan.partChunks;
     header.root = root;
-    header.outOfPlace = plan.outOfPlace;
-    header.inPlace = plan.inPlace;
-    header.uniformChunks = plan.uniformChunks;
-    header.hasPostcondition = plan.hasPostcondition;
-    header.average = plan.average;
-    header.protocol = plan.protocol;
-    header.depth = plan.depth;
-    header.minBytes = plan.minBytes;
-    header.maxBytes = plan.maxBytes;
-    header.files = plan.files;
-    header.locations = plan.locations;
   }
 
   void addConnection(const Connection &connection) {

@@ -1,6 +1,7 @@
-/* Partitioned transfers (as MPI-4's): a buffer is sent while it is being made. The sender marks its
- * partitions ready, the receiver asks which of its own have arrived. Requests are persistent: made
- * once, started for each epoch.
+/* Partitioned communication (as MPI-4's, and collectives): a buffer is sent while it is being made.
+ * The program marks its partitions ready, and asks which of the received ones have arrived.
+ * Requests are persistent: made once, started for each epoch. What follows is of sends and
+ * receives; what differs for collectives is said at occlPcollInit.
  *
  * Shapes. A buffer is `partitions` partitions of `count` elements each, one behind the other. The
  * two sides may divide it differently (33 and 17), as long as it has as many elements of one type;
@@ -46,7 +47,10 @@ extern "C" {
 /* Of a request; together at most 2^58 elements. */
 #define OCCL_MAX_PARTITIONS 1048576
 
-/* A persistent send or receive. */
+/* Of a collective. */
+#define OCCL_MAX_ROUNDS 256
+
+/* A persistent send, receive or collective. */
 typedef struct occlPart *occlPart_t;
 
 /* How to send; NULL stands for OCCL_PART_CONFIG_INITIALIZER. */
@@ -55,9 +59,11 @@ typedef struct {
   /* Partitions of a message, at most `partitions`; 0: one. With more, marks cost less and
    * partitions arrive later: those of a message must not depend on each other's arrival. */
   uint64_t partitionsPerMessage;
+  /* Of collectives, the same on all ranks: in how many rounds; 0: chosen by size. Else 0. */
+  uint64_t rounds;
 } occlPartConfig_t;
 #define OCCL_PART_CONFIG_INITIALIZER                                                               \
-  { sizeof(occlPartConfig_t), 0 }
+  { sizeof(occlPartConfig_t), 0, 0 }
 
 /* Makes a request; local, never waits. count is of a partition. occlAgain: there is no room for the
  * words of so many messages (16 MiB a rank); free other requests, on both sides. Of a receive's
@@ -69,6 +75,44 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
                                     uint64_t count, occlDataType_t dataType, int64_t source,
                                     int64_t tag, const occlPartConfig_t *config, occlPart_t *part);
 
+/* Makes the request of a collective: what `call` says, as occlCall has it, also its name, priority,
+ * timeout (from occlPstart on) and scalar (read before this returns); its id is 0. Local, never
+ * waits; a new shape takes as long as choosing and binding a plan. call and plan may be destroyed
+ * afterwards. occl_partitioned_collectives.h has a function for each kind.
+ *
+ * Shapes. The whole input of this rank, all parts one behind the other, is in sendPartitions
+ * partitions of ceil(elements / sendPartitions) elements, of which the last ones may have fewer, or
+ * none; likewise the output in recvPartitions. Ranks may divide theirs differently. A rank that has
+ * no input in this collective (of a broadcast or scatter all but the root), or no output (of a
+ * reduce or gather), may give any number there, and marks, or asks, nothing.
+ *
+ * Matching. The k-th collective request that a rank makes of a communicator belongs to the k-th of
+ * the others; one that was refused has no number. Requests are started in any order, other ones on
+ * each rank: an epoch is executed as a call of occlStart. Ranks that disagree, in rounds too, fail
+ * the communicator with occlMismatch, which names two of them, when both have started.
+ *
+ * Progress. A step of the collective is executed when the partitions that overlap what it reads of
+ * the input are marked, and what it needs of other ranks is there. Each part of the buffers is cut
+ * into rounds, pieces one behind the other, that wait for nothing of each other: 256 KiB or more,
+ * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
+ * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
+ * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
+ * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
+ * depend on partitions, their order or threads; occlCall may give others.
+ *
+ * Ownership. The program stores to a partition of the input before it marks it, and not again
+ * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers
+ * are its own again when the epoch has ended on this rank: when all its partitions are marked, and
+ * all output has arrived. In place as occlCall; a partition of the output that has arrived is then
+ * read alone until the end, too.
+ *
+ * occlPstart: occlAgain: there is no room, as for occlStart, and the epoch has not begun.
+ * occlPprepare: occlInvalidArgument. On hosts of one machine, with preemption, and not with plans
+ * compiled with --direct: others are occlInvalidArgument. */
+OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
+                                    int64_t recvPartitions, const occlPartConfig_t *config,
+                                    occlPart_t *part);
+
 /* Begins the next epoch; never waits. No data move before marks. occlInvalidArgument: the last one
  * has not been waited for, or tested to its end. */
 OCCL_API occlResult_t occlPstart(occlPart_t part);
@@ -77,16 +121,17 @@ OCCL_API occlResult_t occlPstart(occlPart_t part);
 OCCL_API occlResult_t occlPprepare(occlPart_t part);
 
 /* Marks a partition, those from first to last (both included), or those of a list as ready. Never
- * waits: an atomic operation or two, and a wake-up if a message is complete and its receiver
- * sleeps. occlInvalidArgument: a receive; not started; one that there is not, where nothing is
- * marked; one that is ready already, the first of which is named, and all others are marked. */
+ * waits: an atomic operation or two, and a wake-up if somebody sleeps who can go on with it.
+ * occlInvalidArgument: a receive, or a rank without input; not started; one that there is not,
+ * where nothing is marked; one that is ready already, the first of which is named, and all others
+ * are marked. */
 OCCL_API occlResult_t occlPready(occlPart_t part, int64_t partition);
 OCCL_API occlResult_t occlPreadyRange(occlPart_t part, int64_t first, int64_t last);
 OCCL_API occlResult_t occlPreadyList(occlPart_t part, uint64_t number, const int64_t *partitions);
 
 /* *arrived: 1 if the partition has arrived in this epoch, so that it may be accessed; also without
- * an epoch; else 0. Takes what is in flight one look further. occlInvalidArgument: a send, or no
- * such partition. */
+ * an epoch; else 0. Takes what is in flight one look further. occlInvalidArgument: a send, a rank
+ * without output, or no such partition. */
 OCCL_API occlResult_t occlParrived(occlPart_t part, int64_t partition, int32_t *arrived);
 
 /* The epoch's end: of a send, when all has been read and the buffer is the program's again; of a

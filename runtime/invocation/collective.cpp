@@ -2,6 +2,7 @@
 
 #include "plan/model/chunking_of.h"
 #include "plan/model/collective.h"
+#include "runtime/control/records/pair_id.h"
 #include "runtime/invocation/plan_scaling.h"
 #include "runtime/net/crossing.h"
 #include "support/mix.h"
@@ -216,6 +217,8 @@ std::string describe(const transport::CollectiveTraits &traits) {
 }
 
 std::string describe(uint64_t sequence, const std::string &name) {
+  if (const auto number = transport::partitionedCollectiveOf(sequence))
+    return "'" + name + "' (partitioned, request " + std::to_string(*number) + ")";
   return "'" + name + "'" +
          (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
 }
@@ -270,10 +273,9 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   }
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   const interpreter::Program &program = collective->binding->program();
-  collective->mayUseRing = collective->binding->hasOnlyLines() &&
-                           program.line.bytes != interpreter::kWordLineBytes &&
-                           !collective->direct.exists &&
-                           program.flagsPerInvocation <= 1u << Collective::kSliceBits;
+  collective->mayUseRing =
+      collective->binding->hasOnlyLines() && program.line.bytes != interpreter::kWordLineBytes &&
+      !collective->direct.exists && program.flagsPerInvocation <= 1u << Collective::kSliceBits;
   collective->flagTag = hashOf(collective->traits);
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;

@@ -18,6 +18,9 @@ std::string what(const interpreter::Obstacle &obstacle) {
   case BlockReason::Credit:
     return peer + " to read what it was sent";
   case BlockReason::Dependency:
+    if (interpreter::isPartition(obstacle))
+      return "partition " + std::to_string(obstacle.what - interpreter::kFirstPartition) +
+             " of its input, which has not been marked ready";
     return "thread block " + std::to_string(obstacle.what) + " of the same rank";
   case BlockReason::Signal:
     return "a signal from " + peer;

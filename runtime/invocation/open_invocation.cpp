@@ -300,6 +300,8 @@ insight::TraceEvent eventOf(insight::TraceKind kind, const OpenInvocation &invoc
   return event;
 }
 
+static_assert(transport::kFirstPartition == interpreter::kFirstPartition);
+
 transport::WaitEdge edgeOf(const BlockTask &task) {
   transport::WaitEdge edge;
   edge.collective = task.invocation->id->id;

@@ -3,6 +3,7 @@
 
 #include "runtime/control/fabric.h"
 #include "runtime/control/records/wait_edges.h"
+#include "runtime/exec/host/partitions.h"
 #include "runtime/exec/step/invocation.h"
 #include "runtime/exec/step/step.h"
 #include "runtime/invocation/collective.h"
@@ -79,6 +80,8 @@ struct OpenInvocation {
   ScaledInput scaled;             // what it reads in place of the user's input
   Lane lane;                      // known only if it uses the ring; under the admission's lock
   interpreter::Invocation view;
+  /// Of whose buffers parts are there, and used, before the whole; null: they are there.
+  interpreter::Partitions *partitions = nullptr;
   std::span<BlockTask> tasks;
   /// Its one task executes this; `view`, `arenaOffset` and `workspace` are nothing then. Null: it
   /// executes a plan.

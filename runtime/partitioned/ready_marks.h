@@ -25,12 +25,8 @@ public:
   /// who reads the message's word, as is what threads have that marked the others. After Message
   /// the epoch, and the request, may be over.
   Outcome mark(uint64_t p, uint64_t epoch) {
-    // Never lowered: what a mark of an earlier epoch finds, held up since, is refused.
-    uint64_t before = epochs[p].load(std::memory_order_relaxed);
-    do
-      if (before >= epoch)
-        return Outcome::Twice;
-    while (!epochs[p].compare_exchange_weak(before, epoch, std::memory_order_relaxed));
+    if (!raise(epochs[p], epoch, std::memory_order_relaxed))
+      return Outcome::Twice;
     const uint64_t message = shape.messageOf(p);
     if (shape.perMessage > 1) {
       const uint64_t all = epoch * shape.partitionsOf(message).length(); // modulo 2^64, as the sum

@@ -12,6 +12,18 @@ namespace occl::partitioned {
 
 using Word = Atomic<uint64_t>;
 
+/// Sets the word to this epoch, in this order. False, and nothing has changed: it is that one
+/// already, or a later one. So it is never lowered: a mark of an earlier epoch, held up since, is
+/// refused.
+inline bool raise(Word &word, uint64_t epoch, std::memory_order order) {
+  uint64_t before = word.load(std::memory_order_relaxed);
+  do
+    if (before >= epoch)
+      return false;
+  while (!word.compare_exchange_weak(before, epoch, order, std::memory_order_relaxed));
+  return true;
+}
+
 /// At the begin of both sides' blocks.
 struct alignas(kCacheLine) Header {
   Word started{0};  // the last epoch that has begun

@@ -82,16 +82,44 @@ Status Admission::makeReady(const Collective &shape) {
   return {};
 }
 
+/// Under the lock.
+StatusOr<Collective *> Admission::add(const Signature &signature,
+                                      std::unique_ptr<Collective> shape) {
+  shape->signature = signature;
+  if (Status ready = makeReady(*shape); !ready.ok())
+    return ready;
+  return &shapes.add(std::move(shape));
+}
+
 Status Admission::learnShape(const Signature &signature, CollectiveSpec spec) {
   auto shape = bindShape(std::move(spec));
   if (!shape.ok())
     return shape.status();
-  (*shape)->signature = signature;
   std::lock_guard lock(mutex);
-  if (Status ready = makeReady(**shape); !ready.ok())
-    return ready;
-  shapes.add(std::move(*shape));
-  return {};
+  return add(signature, std::move(*shape)).status();
+}
+
+StatusOr<Collective *> Admission::hold(const Signature &signature, CollectiveSpec spec) {
+  const auto counted = [](Collective *shape) {
+    ++shape->unreclaimed;
+    return shape;
+  };
+  {
+    std::lock_guard lock(mutex);
+    if (Collective *known = shapes.find(signature))
+      return counted(known);
+  }
+  auto shape = bindShape(std::move(spec));
+  if (!shape.ok())
+    return shape.status();
+  std::lock_guard lock(mutex);
+  auto added = add(signature, std::move(*shape));
+  return added.ok() ? counted(*added) : added;
+}
+
+void Admission::letGo(Collective &shape) {
+  std::lock_guard lock(mutex);
+  --shape.unreclaimed;
 }
 
 IdState &Admission::sequenceOf(uint64_t id) {

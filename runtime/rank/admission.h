@@ -30,6 +30,8 @@ struct Submission {
   /// An element of the call's type, by which each of the input is multiplied before it is reduced;
   /// null: nothing. A rank's own business: no part of the signature.
   const void *factor = nullptr;
+  /// Null: the buffers are there as a whole. They outlive the invocation.
+  interpreter::Partitions *partitions = nullptr;
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
@@ -57,6 +59,9 @@ public:
   /// From now on calls of this signature can be submitted. InvalidArgument: larger than the arena.
   /// InvalidPlan: not for this communicator.
   Status learnShape(const Signature &signature, CollectiveSpec spec);
+  /// As learnShape; and it stays until letGo(), which nothing of it is in flight after.
+  StatusOr<Collective *> hold(const Signature &signature, CollectiveSpec spec);
+  void letGo(Collective &shape);
   /// Goes on with giving back what sequences hold that have not been called for long. Now and then,
   /// by anybody: other ranks may wait for it.
   void tidy();
@@ -94,6 +99,7 @@ private:
   IdState *find(uint64_t id);
   IdState &sequenceOf(uint64_t id);
   StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);
+  StatusOr<Collective *> add(const Signature &signature, std::unique_ptr<Collective> shape);
   Status makeReady(const Collective &shape);
   StatusOr<Admitted> submit(IdState &id, Collective &shape, const Submission &submission);
   StatusOr<Admitted> submitScaled(std::unique_lock<LightMutex> &lock, Collective &shape,

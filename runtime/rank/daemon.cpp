@@ -24,12 +24,13 @@ constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core), transfers(core),
-      partitioned(core), watchdog(
-                             core, [this](uint64_t id) { return admission.lookUp(id); },
-                             [this] {
-                               admission.tidy();
-                               partitioned.tidy();
-                             }),
+      partitioned(core), collectives(core, admission, *this),
+      watchdog(
+          core, [this](uint64_t id) { return admission.lookUp(id); },
+          [this] {
+            admission.tidy();
+            partitioned.tidy();
+          }),
       splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
   core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
   core.device->attach(core, watchdog);

@@ -6,6 +6,7 @@
 #include "runtime/control/membership/split.h"
 #include "runtime/partitioned/requests.h"
 #include "runtime/rank/admission.h"
+#include "runtime/rank/partitioned_collectives.h"
 #include "runtime/rank/rank_insight.h"
 #include "runtime/rank/room_wait.h"
 #include "runtime/rank/transfers.h"
@@ -59,6 +60,7 @@ public:
                             bool callbackNeverBlocks);
 
   partitioned::Requests &partitionedRequests() { return partitioned; }
+  PartitionedCollectives &partitionedCollectives() { return collectives; }
 
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
@@ -111,6 +113,7 @@ private:
   Admission admission;
   Transfers transfers;
   partitioned::Requests partitioned;
+  PartitionedCollectives collectives;
   Watchdog watchdog;
   Splitter splitter;
   Shrinker shrinker;

@@ -290,6 +290,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   }
   invocation->ordinal = id.nextOrdinal;
   invocation->usesRing = usesRing;
+  invocation->partitions = submission.partitions;
   setOptions(*invocation, submission);
   Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {

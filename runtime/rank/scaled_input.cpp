@@ -116,7 +116,11 @@ StatusOr<Admitted> Admission::submitScaled(std::unique_lock<LightMutex> &lock, C
   ScaledInput scaled = *taken;
   ++shape.unreclaimed;
   lock.unlock();
-  fill(scaled, shape, submission);
+  if (submission.partitions)
+    submission.partitions->readCopy(reinterpret_cast<char *>(scaled.data),
+                                    scaleOf(shape, submission));
+  else
+    fill(scaled, shape, submission);
   lock.lock();
   --shape.unreclaimed;
   Submission changed = submission;

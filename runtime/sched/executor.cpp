@@ -184,7 +184,9 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
         continue;
       }
     }
-    const bool leaves = core.fabric->failed() || !staysWith(visit, patience, polling);
+    // Nobody polls for what the program has to do.
+    const bool leaves = core.fabric->failed() || interpreter::isPartition(step.obstacle) ||
+                        !staysWith(visit, patience, polling);
     // However busy the others keep this executor: the peer's ring may be another one by now.
     const bool inVain = leaves || (isIdle() && looksWhileIdle++ == 1);
     if (inVain && invocation.collective->mayUseRing &&

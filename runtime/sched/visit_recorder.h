@@ -48,7 +48,8 @@ private:
     if (invocation.operation)
       return invocation.operation->run(context, maxSlices);
     const interpreter::StepTable &steps = *invocation.collective->binding->steps(task.block);
-    return interpreter::runOnHost(invocation.view, steps, context, target, maxSlices);
+    return interpreter::runOnHost(invocation.view, steps, context, target, maxSlices,
+                                  invocation.partitions);
   }
   interpreter::StepResult runTraced(interpreter::BlockContext &context,
                                     interpreter::HostTarget &target, uint32_t maxSlices) {

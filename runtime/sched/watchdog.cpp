@@ -22,12 +22,16 @@ bool waitsForPeer(const BlockTask &task) {
          task.obstacle.reason != BlockReason::Dependency;
 }
 
-/// Prefers a block that waits for another rank to one that waits for its own.
+/// The higher, the more a wait says of why others wait: what the program has to do; another rank;
+/// the own one.
+int weightOf(const BlockTask &task) {
+  return interpreter::isPartition(task.obstacle) ? 2 : waitsForPeer(task) ? 1 : 0;
+}
+
 std::string whatHolds(const OpenInvocation &invocation) {
   const BlockTask *shown = nullptr;
   for (const BlockTask &task : invocation.tasks)
-    if (task.obstacle.reason != BlockReason::None &&
-        (!shown || (waitsForPeer(task) && !waitsForPeer(*shown))))
+    if (task.obstacle.reason != BlockReason::None && (!shown || weightOf(task) > weightOf(*shown)))
       shown = &task;
   return shown ? describeObstacle(*shown) : "none of its thread blocks has been run";
 }

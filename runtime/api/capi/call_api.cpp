@@ -1,14 +1,19 @@
-// occlCall and occlStart.
+// occlCall and occlStart, and partitioned collectives, which are calls whose buffers are there part
+// by part.
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
 
+#include "plan/transform/rounds.h"
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
+#include "support/mix.h"
 #include "support/nvtx/ranges.h"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -134,6 +139,8 @@ public:
             .factor = given->scalar};
   }
   const occlCall_t &operator*() const { return *given; }
+  const daemon::Signature &says() const { return signature; }
+  const daemon::CallOptions &treatedAs() const { return options; }
 
 private:
   const occlCall_t *given = nullptr;
@@ -189,7 +196,88 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
   return comm.gpu->start(start);
 }
 
+/// In as many rounds as the caller wants, or, with 0, as suit its size; the latter in one if the
+/// plan cannot be cut. All ranks that say the same get the same.
+StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCall_t &given,
+                                              uint64_t wanted) {
+  constexpr uint64_t kRoundBytes = 256 << 10, kMostChosen = 16;
+  auto spec = specOf(comm, given, Way::Partitioned);
+  if (!spec.ok())
+    return spec;
+  const uint64_t bytes = given.count * sizeOf(spec->type);
+  uint64_t rounds =
+      wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen);
+  if (rounds != 1) {
+    auto cut = plan::inRounds(*spec->plan, static_cast<uint32_t>(rounds));
+    if (!cut && wanted != 0)
+      return invalid(cut.message());
+    if (cut)
+      spec->plan = std::make_shared<const plan::Plan>(std::move(*cut));
+    else
+      rounds = 1;
+  }
+  spec->planHash = plan::mix(spec->planHash + plan::mix(rounds));
+  return spec;
+}
+
+StatusOr<daemon::PartitionedTerms> partitionedTerms(const occlComm &comm, const Call &call,
+                                                    int64_t sendPartitions, int64_t recvPartitions,
+                                                    const occlPartConfig_t *config) {
+  occlPartConfig_t given = OCCL_PART_CONFIG_INITIALIZER;
+  if (config && !copySized(given, config))
+    return invalid("config->size is not set; use OCCL_PART_CONFIG_INITIALIZER");
+  if (given.partitionsPerMessage != 0)
+    return invalid("config->partitionsPerMessage is " + std::to_string(given.partitionsPerMessage) +
+                   "; collectives have rounds instead");
+  if (given.rounds > OCCL_MAX_ROUNDS)
+    return invalid("config->rounds is " + std::to_string(given.rounds) + ", more than " +
+                   std::to_string(OCCL_MAX_ROUNDS));
+  if (sendPartitions < 0 || recvPartitions < 0)
+    return invalid("there are no " + std::to_string(std::min(sendPartitions, recvPartitions)) +
+                   " partitions");
+  if ((*call).id != 0)
+    return invalid("id is " + std::to_string((*call).id) +
+                   "; partitioned collectives belong together in the order in which they are made");
+  auto spec = specInRounds(comm, *call, given.rounds);
+  if (!spec.ok())
+    return spec.status();
+  daemon::PartitionedTerms terms;
+  terms.signature = call.says();
+  terms.signature.planHash = spec->planHash;
+  terms.spec = std::move(*spec);
+  terms.input = (*call).sendBuffer;
+  terms.output = (*call).recvBuffer;
+  terms.inputPartitions = static_cast<uint64_t>(sendPartitions);
+  terms.outputPartitions = static_cast<uint64_t>(recvPartitions);
+  terms.options = call.treatedAs();
+  terms.factor = (*call).scalar;
+  return terms;
+}
+
 } // namespace
+
+occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
+                           int64_t recvPartitions, const occlPartConfig_t *config,
+                           occlPart_t *part) {
+  if (!comm || !call || !part)
+    return reportInvalid("occlPcollInit", "comm, call and part must not be NULL");
+  return guarded("occlPcollInit", comm, [&]() -> Status {
+    if (comm->gpu)
+      return invalid("the communicator is on devices (occlDeviceCuda), where there are no "
+                     "partitioned collectives yet");
+    Call given;
+    if (Status read = given.read(call, true); !read.ok())
+      return read;
+    auto terms = partitionedTerms(*comm, given, sendPartitions, recvPartitions, config);
+    if (!terms.ok())
+      return terms.status();
+    auto made = comm->daemon->partitionedCollectives().make(std::move(*terms));
+    if (!made.ok())
+      return made.status();
+    *part = adoptPart(*comm, {.comm = comm, .collective = *made});
+    return {};
+  });
+}
 
 occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stream) {
   if (!comm || !call)

@@ -10,6 +10,8 @@ using plan_library::PlanClass;
 /// Never by what a rank's buffers are: ranks would choose differently. Those of threads of one
 /// process can all be accessed.
 PlanClass classOf(const occlComm &comm, Way way) {
+  if (way == Way::Partitioned)
+    return PlanClass::HostOrdinary;
   if (comm.gpu && way == Way::Started)
     return comm.gpu->hasRegisteredBuffers() ? PlanClass::ResidentRegistered
                                             : PlanClass::ResidentOrdinary;

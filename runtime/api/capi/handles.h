@@ -3,7 +3,7 @@
 
 #include "plan/model/plan.h"
 #include "runtime/api/capi/watching.h"
-#include "runtime/api/occl.h"
+#include "runtime/api/occl_partitioned.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/partitioned/requests.h"
@@ -22,10 +22,11 @@ struct occlPlan {
   uint64_t hash = 0;
 };
 
-/// The request is the communicator's.
+/// Of a send or receive, or of a collective; the request is the communicator's.
 struct occlPart {
   occlComm *comm = nullptr;
   occl::partitioned::Request *request = nullptr;
+  occl::daemon::PartitionedCollective *collective = nullptr;
 };
 
 struct occlComm {
@@ -63,11 +64,15 @@ struct occlComm {
 
 namespace occl::communicator {
 
+/// The handle of a request of `comm`.
+occlPart_t adoptPart(occlComm &comm, occlPart part);
+
 /// A handle to a plan that verifyPlan has accepted; the caller destroys it.
 occlPlan_t adoptPlan(plan::Plan verified);
 
-/// By occlCall, or by occlStart: on devices other kernels execute the one than the other.
-enum class Way { Called, Started };
+/// By occlCall, or by occlStart: on devices other kernels execute the one than the other. Or as a
+/// partitioned collective, whose ranks access their own buffers alone.
+enum class Way { Called, Started, Partitioned };
 /// The plan of a call of this kind, other than occlKindPlan: the same on all ranks that say the
 /// same. `bytes`: of one part.
 StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,

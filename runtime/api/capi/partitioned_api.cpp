@@ -1,4 +1,5 @@
-// Partitioned sends and receives: occl_partitioned.h.
+// Partitioned sends and receives, and what is done with all partitioned requests:
+// occl_partitioned.h. call_api.cpp makes those of collectives.
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/occl_partitioned.h"
@@ -50,6 +51,9 @@ StatusOr<partitioned::Terms> termsOf(const Given &given) {
   if (given.tag < 0)
     return invalid("tag is " + std::to_string(given.tag) +
                    "; tags are not negative, and there are no wildcards");
+  if (config.rounds != 0)
+    return invalid("config->rounds is " + std::to_string(config.rounds) +
+                   "; only collectives have rounds");
   const auto partitions = static_cast<uint64_t>(given.partitions);
   if (config.partitionsPerMessage > (given.isSend ? partitions : 0))
     return invalid("config->partitionsPerMessage is " +
@@ -76,29 +80,37 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
     const auto terms = termsOf(given);
     if (!terms.ok())
       return terms.status();
-    auto handle = std::make_unique<occlPart>();
     auto made = comm->daemon->partitionedRequests().make(*terms);
     if (!made.ok())
       return made.status();
-    handle->comm = comm;
-    handle->request = *made;
-    std::lock_guard lock(comm->partsMutex);
-    *part = handle.get();
-    comm->parts.emplace(*part, std::move(handle));
+    *part = adoptPart(*comm, {.comm = comm, .request = *made});
     return {};
   });
 }
 
-/// call(requests, request) of a request of this process.
+/// call(requests, request) of a request, of either kind.
+template <class Call> Status callWith(const occlPart &part, Call call) {
+  daemon::Daemon &daemon = *part.comm->daemon;
+  return part.request ? call(daemon.partitionedRequests(), *part.request)
+                      : call(daemon.partitionedCollectives(), *part.collective);
+}
+
+/// The same for what a program gives.
 template <class Call> occlResult_t with(const char *function, occlPart_t part, Call call) {
   if (!part)
     return reportInvalid(function, "part must not be NULL");
-  return guarded(function, part->comm, [&]() -> Status {
-    return call(part->comm->daemon->partitionedRequests(), *part->request);
-  });
+  return guarded(function, part->comm, [&]() -> Status { return callWith(*part, call); });
 }
 
 } // namespace
+
+occlPart_t occl::communicator::adoptPart(occlComm &comm, occlPart part) {
+  auto handle = std::make_unique<occlPart>(part);
+  occlPart_t made = handle.get();
+  std::lock_guard lock(comm.partsMutex);
+  comm.parts.emplace(made, std::move(handle));
+  return made;
+}
 
 occlResult_t occlPsendInit(occlComm_t comm, const void *buffer, int64_t partitions, uint64_t count,
                            occlDataType_t dataType, int64_t destination, int64_t tag,
@@ -175,7 +187,9 @@ occlResult_t occlPfree(occlPart_t part) {
     return occlSuccess;
   occlComm *const comm = part->comm;
   return guarded("occlPfree", comm, [&]() -> Status {
-    if (Status freed = comm->daemon->partitionedRequests().release(*part->request); !freed.ok())
+    Status freed =
+        callWith(*part, [](auto &requests, auto &request) { return requests.release(request); });
+    if (!freed.ok())
       return freed;
     std::lock_guard lock(comm->partsMutex);
     comm->parts.erase(part);

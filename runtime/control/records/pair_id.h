@@ -1,4 +1,5 @@
-// Ids of the sequences of transfers between two ranks, where those of collectives are expected.
+// Ids of the sequences of transfers between two ranks, and of partitioned collectives, where those
+// of the user's collectives are expected.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,13 @@ constexpr std::optional<Pair> partitionedPairOf(uint64_t id) {
   if (id < kFirstPartitionedId || id >= kFirstPairId)
     return std::nullopt;
   return pairOf(kFirstPairId + (id - kFirstPartitionedId));
+}
+/// Those of the communicator's partitioned collectives begin with the first.
+constexpr uint64_t partitionedIdOf(uint64_t number) { return kFirstReservedId + number; }
+constexpr std::optional<uint64_t> partitionedCollectiveOf(uint64_t id) {
+  if (id < kFirstReservedId || id >= kFirstPartitionedId)
+    return std::nullopt;
+  return id - kFirstReservedId;
 }
 /// No collective's.
 constexpr bool isOfPair(uint64_t id) { return pairOf(id) || partitionedPairOf(id); }

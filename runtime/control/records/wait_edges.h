@@ -22,6 +22,9 @@ enum class WaitReason : uint32_t {
 };
 inline constexpr size_t kNumWaitReasons = 6;
 
+/// As dependencies number what the rank's own program has to mark as ready, behind thread blocks.
+inline constexpr uint32_t kFirstPartition = 1u << 31;
+
 const char *toString(WaitReason reason);
 
 /// One thread block of an open invocation that cannot go on until `peer` does something. For a
@@ -33,7 +36,7 @@ struct WaitEdge {
   uint32_t instruction = 0; // position in the block
   WaitReason reason = WaitReason::Announce;
   uint32_t peer = 0;
-  uint32_t thing = 0; // for a dependency: the thread block
+  uint32_t thing = 0; // for a dependency: the thread block, or from kFirstPartition on a partition
   /// Since when, in ticks(), which processes of a machine share; 0 if unknown.
   uint64_t since = 0;
 

@@ -73,6 +73,14 @@ template <bool kFixed> OCCL_INLINE bool StepDriver::arrived() {
          haveLines<kFixed>();
 }
 
+/// Whether the partitions are there that the step's operands in the rank's own buffers need.
+template <bool kFixed> bool StepDriver::mayAccess() {
+  return forEachOfUsers<kFixed>([&](const BoundOperand &operand, bool, plan::Range elements) {
+    const auto partition = partitions->missing(operand.kind, elements);
+    return !partition || lacks(BlockReason::Dependency, kFirstPartition + *partition, program.rank);
+  });
+}
+
 /// The destinations of what it has sent by reference have consumed everything.
 bool StepDriver::pollDrains() {
   if ((invocation.references[0] | invocation.references[1]) == 0)
@@ -184,14 +192,16 @@ OCCL_INLINE bool StepDriver::executeSlice() {
   return true;
 }
 
-/// Chunk by chunk, unless they lie side by side.
-OCCL_INLINE bool StepDriver::foldPieces() {
+/// Calls visit(inSlice, inUser, inScratch, elements), as foldPiece() has them, for what the slice
+/// has of each chunk, or once, if the chunks lie side by side. Ends with the first that returns
+/// false.
+template <class Visit> OCCL_INLINE bool StepDriver::forEachPiece(Visit visit) const {
   const BoundInstruction &now = *step->first;
   const uint64_t tileBegin = tile * program.tileElements;
   if (now.contiguous) {
     // With several chunks there is one tile only.
     const uint64_t element = tileBegin + cut.begin;
-    return foldPiece(0, element, element, cut.end - cut.begin);
+    return visit(0, element, element, cut.end - cut.begin);
   }
   uint64_t packed = 0; // where in the message the chunk's piece begins
   detail::ChunkCursor cursor(program, now.extent);
@@ -200,13 +210,20 @@ OCCL_INLINE bool StepDriver::foldPieces() {
     const uint64_t from = std::max(packed, cut.begin), to = std::min(packed + length, cut.end);
     if (from < to) {
       const uint64_t element = tileBegin + from - packed;
-      if (!foldPiece(from - cut.begin, cursor.position + element,
-                     i * program.scratchStride + element, to - from))
+      if (!visit(from - cut.begin, cursor.position + element, i * program.scratchStride + element,
+                 to - from))
         return false;
     }
     packed += length;
   }
   return true;
+}
+
+OCCL_INLINE bool StepDriver::foldPieces() {
+  return forEachPiece(
+      [&](uint64_t inSlice, uint64_t inUser, uint64_t inScratch, uint64_t elements) {
+        return foldPiece(inSlice, inUser, inScratch, elements);
+      });
 }
 
 /// `elements` elements, `inSlice` elements after the slice's begin; in user buffers `inUser`
@@ -288,6 +305,41 @@ OCCL_INLINE Reference StepDriver::referenceOfSlice() const {
       (!(base & kMappedReference) && !now.copyReceivers))
     return 0;
   return base + operand.offset + (tile * program.tileElements + cut.begin) * program.elementBytes;
+}
+
+//===-- The user's buffers, in partitions ---------------------------------------------------===//
+
+/// Calls visit(operand, isStored, elements) for the ranges of the rank's own input and output that
+/// the step accesses. Ends with the first that returns false.
+template <bool kFixed, class Visit> bool StepDriver::forEachOfUsers(Visit visit) const {
+  const auto visitPiece = [&](const BoundInstruction &now, uint64_t inUser, uint64_t elements) {
+    const auto operands = operandsOf(now);
+    for (size_t i = 0; elements != 0 && i < operands.size(); ++i) {
+      const BoundOperand &operand = operands[i];
+      if (operand.place > static_cast<Place>(plan::OperandKind::Output))
+        continue;
+      const uint64_t begin = operand.offset / program.elementBytes + inUser;
+      if (!visit(operand, i >= now.numSources, plan::Range{begin, begin + elements}))
+        return false;
+    }
+    return true;
+  };
+  if (!kFixed)
+    return forEachPiece([&](uint64_t, uint64_t inUser, uint64_t, uint64_t elements) {
+      return visitPiece(*step->first, inUser, elements);
+    });
+  for (const BoundInstruction &now : std::span(step->first, step->numMembers))
+    if (!visitPiece(now, 0, now.elements))
+      return false;
+  return true;
+}
+
+template <bool kFixed> void StepDriver::noteStored() {
+  forEachOfUsers<kFixed>([&](const BoundOperand &, bool isStored, plan::Range elements) {
+    if (isStored)
+      partitions->stored(elements);
+    return true;
+  });
 }
 
 //===-- Publish, advance --------------------------------------------------------------------===//
@@ -383,10 +435,14 @@ template <bool kFixed> StepStatus StepDriver::advanceOf(uint32_t maxSlices) {
       cut = cutSlice();
     if (!arrived<kFixed>())
       return StepStatus::Blocked;
+    if (partitions != nullptr && !mayAccess<kFixed>())
+      return StepStatus::Blocked;
     if (kFixed)
       executeFixed();
     else if (!executeSlice())
       return StepStatus::PeerLost;
+    if (partitions != nullptr)
+      noteStored<kFixed>();
     if (step->storesWords)
       publish();
     goOn<kFixed>();
@@ -401,8 +457,8 @@ BlockContext StepDriver::context() const {
 }
 
 StepResult runOnHost(const Invocation &invocation, const StepTable &table, BlockContext &context,
-                     HostTarget &target, uint32_t maxSlices) {
-  StepDriver driver(table, invocation, context, target);
+                     HostTarget &target, uint32_t maxSlices, Partitions *partitions) {
+  StepDriver driver(table, invocation, context, target, partitions);
   StepResult result;
   result.status = driver.advance(maxSlices);
   result.slices = driver.slices();

@@ -5,6 +5,7 @@
 // A step is a transaction as in step.h: nothing is stored before all that it waits for is there.
 #pragma once
 
+#include "runtime/exec/host/partitions.h"
 #include "runtime/exec/host/peer_memory.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/exec/step/message.h"
@@ -21,11 +22,13 @@ namespace occl::interpreter {
 /// invocation's wordBase is 0.
 class StepDriver {
 public:
-  /// From `context` on. The target is not used for anything else meanwhile.
+  /// From `context` on. The target is not used for anything else meanwhile. partitions: null if the
+  /// buffers are there as a whole.
   StepDriver(const StepTable &table, const Invocation &invocation, const BlockContext &context,
-             HostTarget &target)
+             HostTarget &target, Partitions *partitions = nullptr)
       : table(table), program(table.program), invocation(invocation), target(target),
-        places(invocation.places), end(table.steps.data() + table.block.numInstructions),
+        partitions(partitions), places(invocation.places),
+        end(table.steps.data() + table.block.numInstructions),
         step(context.tile == program.numTiles ? end : table.steps.data() + context.instruction),
         tile(context.tile), slice(context.slice), cut{.done = program.slicesPerMessage},
         polled(step->polled), toRing(step->rung), rungTo(toRing) {}
@@ -68,18 +71,22 @@ private:
   template <bool kFixed> bool haveLines();
   bool isThere(const char *base, const StepTable::Polled &polled) const;
   bool isSliceThere(const StepTable::Polled &polled) const;
+  template <bool kFixed> bool mayAccess();
   bool pollDrains();
   // Execute.
   void executeFixed();
   void copy(const StepTable::Member &member, const StepTable::Operand *operands);
   void reduce(const StepTable::Member &member, const StepTable::Operand *operands);
   bool executeSlice();
+  template <class Visit> bool forEachPiece(Visit visit) const;
+  template <bool kFixed, class Visit> bool forEachOfUsers(Visit visit) const;
   bool foldPieces();
   bool foldPiece(uint64_t inSlice, uint64_t inUser, uint64_t inScratch, uint64_t elements);
   bool followReference(uint32_t source, uint64_t inSlice, uint64_t elements);
   bool sourcesWereKept();
   Reference referenceOfSlice() const;
   // Publish, advance.
+  template <bool kFixed> void noteStored();
   void publish();
   template <bool kFixed> void goOn();
   template <bool kFixed> void nextStep();
@@ -137,6 +144,7 @@ private:
   const Program &program;
   const Invocation &invocation;
   HostTarget &target;
+  Partitions *const partitions;
   char *const *const places;
   const StepTable::Step *const end, *step;
   uint64_t tile;
@@ -155,7 +163,7 @@ private:
 /// (then Progressed), but for the slices of a step of several instructions, of which there may be
 /// more than `maxSlices`, by fewer than kMaxStepInstructions.
 StepResult runOnHost(const Invocation &invocation, const StepTable &table, BlockContext &context,
-                     HostTarget &target, uint32_t maxSlices);
+                     HostTarget &target, uint32_t maxSlices, Partitions *partitions = nullptr);
 
 /// Of the step that begins at `instruction` of a thread block, the instruction that waits for
 /// `obstacle`: reports name it.

@@ -8,11 +8,23 @@ namespace occl::insight {
 using transport::WaitEdge;
 using transport::WaitReason;
 
+namespace {
+
+/// Of a dependency: what the rank waits for itself.
+std::string describeOwn(uint32_t thing) {
+  return thing < transport::kFirstPartition
+             ? "thread block " + std::to_string(thing)
+             : "its program, to mark partition " +
+                   std::to_string(thing - transport::kFirstPartition) + " as ready";
+}
+
+} // namespace
+
 std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &lookUp,
                          const TickScale &scale, Ticks now) {
   bool isOwn = edge.reason == WaitReason::Dependency;
   std::string text = "rank " + std::to_string(rank) + " waits for " +
-                     (isOwn ? "itself (thread block " + std::to_string(edge.thing)
+                     (isOwn ? "itself (" + describeOwn(edge.thing)
                             : "rank " + std::to_string(edge.peer) + " (" + toString(edge.reason)) +
                      ") in ";
   if (const auto pair = transport::pairOf(edge.collective)) {

@@ -1,4 +1,5 @@
 // The programs that docs/partitioned.md shows, as they stand there.
+#include "runtime/api/occl_partitioned_collectives.h"
 #include "runtime/api/tests/partitioned/pair.h"
 
 #include <algorithm>
@@ -18,6 +19,16 @@ void use(const float *values, uint64_t count, int epoch) {
   used += count;
 }
 
+std::atomic<uint64_t> applied{0};
+
+/// Of three ranks.
+void apply(const float *values, uint64_t count, int epoch) {
+  const auto sum = static_cast<float>(3 * (epoch + 1));
+  wrong += static_cast<uint64_t>(
+      std::count_if(values, values + count, [&](float value) { return value != sum; }));
+  applied += count;
+}
+
 #include "runtime/api/tests/partitioned/docs_example.inc"
 
 TEST(PartitionedExample, Works) {
@@ -33,6 +44,19 @@ TEST(PartitionedExample, Works) {
   });
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(used, kElements * kEpochs);
+}
+
+TEST(PartitionedExample, CollectivesWork) {
+  const Ranks ranks(3);
+  constexpr uint64_t kCount = 64 * 100;
+  constexpr int kEpochs = 5;
+  applied = 0;
+  ranks.run([&](uint32_t r) {
+    std::vector<float> gradients(kCount), sums(kCount);
+    train(ranks[r], gradients.data(), sums.data(), kCount, kEpochs);
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(applied, 3 * kCount * kEpochs);
 }
 
 } // namespace

@@ -1,0 +1,94 @@
+// Which partitions of a collective's input are marked on this rank, and which of its output have
+// arrived. docs/decisions/hosts/partitioned-collectives.md has the protocol.
+#pragma once
+
+#include "runtime/base/data_type.h"
+#include "runtime/exec/host/partitions.h"
+#include "runtime/partitioned/words.h"
+#include "runtime/sync/doorbell.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace occl::partitioned {
+
+/// A buffer of so many elements in partitions of ceil(elements / partitions) each, of which the
+/// last ones may have fewer, or none.
+struct Side {
+  uint64_t elements = 0;
+  uint64_t partitions = 0; // at least 1 if there are elements
+
+  constexpr plan::UniformCut cut() const {
+    return {elements, elements == 0 ? 0 : (elements - 1) / partitions + 1};
+  }
+  constexpr plan::Range elementsOf(uint64_t partition) const {
+    return partition < cut().numUnits() ? cut().elementsOf(partition) : plan::Range{};
+  }
+};
+
+/// A rank's buffers.
+struct CollectiveBuffers {
+  Side input = {}, output = {};
+  /// In place: the input begins so many elements behind the output's begin.
+  std::optional<int64_t> inPlace = {};
+  DataType type = DataType::Uint8;
+  const char *data = nullptr; // of the input
+};
+
+/// Thread safety: missing(), stored(), mark() and what is const are for any; begin() and readCopy()
+/// for one thread, while no epoch is under way.
+class CollectiveParts final : public interpreter::Partitions {
+public:
+  /// The program is what executes an epoch. bell: of the executors that may wait for a mark; it
+  /// lives longest.
+  CollectiveParts(const CollectiveBuffers &buffers, const interpreter::Program &program,
+                  Doorbell &bell);
+
+  const CollectiveBuffers &shape() const { return buffers; }
+
+  /// Before the epoch's invocation; nothing is marked, and nothing has arrived.
+  void begin(uint64_t ofEpoch) { epoch = ofEpoch; }
+  /// Marks partition p of the input. False: it is marked already, and nothing has changed. With the
+  /// last mark the epoch may be over, and this gone. Who has marked rings the bell.
+  bool mark(uint64_t p, uint64_t ofEpoch);
+  bool isMarked(uint64_t p, uint64_t ofEpoch) const {
+    return marked[p].load(std::memory_order_acquire) >= ofEpoch;
+  }
+  /// Whether all partitions of the input are, and nobody is at it any more.
+  bool areAllMarked(uint64_t ofEpoch) const {
+    return marks.load(std::memory_order_acquire) == ofEpoch * marked.size();
+  }
+  /// The first that is not; the number of partitions if there is none.
+  uint64_t firstUnmarked(uint64_t ofEpoch) const;
+  /// Whether partition q of the output has all that it will have in this epoch.
+  bool hasArrived(uint64_t q, uint64_t ofEpoch) const;
+
+  std::optional<uint32_t> missing(plan::OperandKind kind, plan::Range elements) override;
+  void stored(plan::Range elements) override;
+  void readCopy(char *to, const interpreter::Scale &by) override {
+    copy = to;
+    scale = by;
+  }
+
+private:
+  plan::Range inputOf(plan::Range output) const;
+  bool isReady(uint64_t p);
+  bool copyPartition(uint64_t p);
+
+  const CollectiveBuffers buffers;
+  Doorbell &bell;
+  std::vector<Word> marked; // by partition of the input: the last epoch in which it was
+  Word marks{0};            // of all epochs together
+  /// By partition of the input, where a copy is read: twice the last epoch in which it was copied,
+  /// or one less while it is.
+  std::vector<Word> copied;
+  std::vector<uint64_t> all; // by partition of the output: elements that an epoch stores there
+  std::vector<Word> sums;    // likewise: that were stored, in all epochs together
+  uint64_t epoch = 0; // the present one
+  /// Null: the input is read where it is, in all epochs. Else each has one of its own.
+  char *copy = nullptr;
+  interpreter::Scale scale;
+};
+
+} // namespace occl::partitioned

@@ -1,0 +1,318 @@
+#include "runtime/rank/partitioned_collectives.h"
+
+#include "plan/model/chunking_of.h"
+#include "runtime/control/records/pair_id.h"
+#include "runtime/partitioned/shape.h"
+#include "runtime/rank/daemon.h"
+#include "runtime/sched/executor.h"
+#include "runtime/sched/inside_wait.h"
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+Status outOfRange(const PartitionedCollective &request, int64_t partition, uint64_t of,
+                  const char *buffer) {
+  return invalid(request.subject + ": there is no partition " + std::to_string(partition) + " of " +
+                 std::to_string(of) + " of its " + buffer);
+}
+
+std::string epochOf(const PartitionedCollective &request) {
+  return request.subject + ", epoch " + std::to_string(request.epoch);
+}
+
+/// A partition of a buffer that the rank has.
+Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
+  if (partitions > partitioned::kMostPartitions || (partitions == 0 && elements != 0))
+    return invalid(std::to_string(partitions) + " partitions of the " + buffer + " of " +
+                   std::to_string(elements) + " elements: there have to be 1 to " +
+                   std::to_string(partitioned::kMostPartitions));
+  return {};
+}
+
+} // namespace
+
+PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon)
+    : core(core), admission(admission), daemon(daemon) {}
+PartitionedCollectives::~PartitionedCollectives() = default;
+
+Status PartitionedCollectives::checkCommunicator() const {
+  if (core.fabric->network())
+    return invalid("this communicator spans machines, between which there are no partitioned "
+                   "collectives yet; use one within a machine");
+  if (!core.device->options.preemption)
+    return invalid(
+        "partitioned collectives need preemption, which config->preemption has turned off");
+  return {};
+}
+
+/// What the rank has of the collective, cut as the program says. The side that it does not have
+/// counts as empty, however it is said to be cut.
+StatusOr<partitioned::CollectiveBuffers>
+PartitionedCollectives::buffersOf(const PartitionedTerms &terms, const Collective &shape,
+                                  const std::string &subject) const {
+  if (!shape.aliasing.accepts(terms.input, terms.output))
+    return invalid(subject + ": " + shape.aliasing.complaint(terms.input, terms.output));
+  const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
+  const uint64_t size = sizeOf(shape.spec.type);
+  partitioned::CollectiveBuffers buffers;
+  buffers.type = shape.spec.type;
+  buffers.data = static_cast<const char *>(terms.input);
+  if (rank.inputChunks != 0)
+    buffers.input = {shape.binding->inputBytes() / size, terms.inputPartitions};
+  if (rank.outputChunks != 0)
+    buffers.output = {shape.binding->outputBytes() / size, terms.outputPartitions};
+  if (rank.inputChunks != 0)
+    if (Status number = checkNumber(buffers.input.partitions, buffers.input.elements, "input");
+        !number.ok())
+      return number;
+  if (rank.outputChunks != 0)
+    if (Status number = checkNumber(buffers.output.partitions, buffers.output.elements, "output");
+        !number.ok())
+      return number;
+  if (shape.aliasing.isInPlace(terms.input, terms.output))
+    buffers.inPlace =
+        (static_cast<const char *>(terms.input) - static_cast<const char *>(terms.output)) /
+        static_cast<int64_t>(size);
+  return buffers;
+}
+
+StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
+  if (Status checked = checkCommunicator(); !checked.ok())
+    return checked;
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  auto request = std::make_unique<PartitionedCollective>();
+  request->signature = terms.signature;
+  request->subject = "partitioned " + terms.spec.plan->collective;
+  auto held = admission.hold(terms.signature, terms.spec);
+  if (!held.ok())
+    return held.status();
+  Collective &shape = **held;
+  auto buffers = buffersOf(terms, shape, request->subject);
+  Status wrong = buffers.status();
+  if (wrong.ok() && shape.direct.exists)
+    wrong = invalid("plan '" + shape.spec.plan->name +
+                    "' accesses buffers of other ranks directly, which cannot wait for what they "
+                    "mark as ready; compile it without --direct");
+  if (wrong.ok() && terms.factor && !shape.mayHaveFactor)
+    wrong = invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
+                                       "place");
+  if (!wrong.ok()) {
+    admission.letGo(shape);
+    return wrong;
+  }
+  request->shape = &shape;
+  request->input = terms.input;
+  request->output = terms.output;
+  request->name = terms.options.name ? terms.options.name : "";
+  request->options = terms.options;
+  request->options.name = request->name.c_str();
+  request->hasFactor = terms.factor != nullptr;
+  if (terms.factor)
+    std::memcpy(request->factor.data(), terms.factor, sizeOf(shape.spec.type));
+  const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
+  request->hasInput = rank.inputChunks != 0;
+  request->hasOutput = rank.outputChunks != 0;
+  request->parts = std::make_unique<partitioned::CollectiveParts>(
+      *buffers, shape.binding->program(), core.device->bell);
+  std::lock_guard lock(mutex);
+  request->subject += ", request " + std::to_string(nextNumber);
+  request->id = transport::partitionedIdOf(nextNumber++);
+  PartitionedCollective *made = request.get();
+  all.emplace(made, std::move(request));
+  return made;
+}
+
+Status PartitionedCollectives::start(PartitionedCollective &request) {
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  if (request.active.load(std::memory_order_relaxed) != 0)
+    return invalid(epochOf(request) +
+                   " has been started, and not been waited for or tested to its end");
+  const uint64_t next = request.epoch + 1;
+  request.parts->begin(next);
+  Submission call;
+  call.id = request.id;
+  call.input = request.input;
+  call.output = request.output;
+  call.signature = &request.signature;
+  call.options = &request.options;
+  call.factor = request.hasFactor ? request.factor.data() : nullptr;
+  call.partitions = request.parts.get();
+  auto started = daemon.start(call, [&]() -> StatusOr<CollectiveSpec> {
+    return request.shape->spec; // not needed: the shape is held
+  });
+  if (!started.ok())
+    return started.status();
+  const auto timeout =
+      request.options.timeout.count() != 0 ? request.options.timeout : core.options.timeout;
+  request.deadline = coarseNow() + timeout;
+  request.request = *started;
+  request.epoch = next;
+  request.active.store(next, std::memory_order_release);
+  return {};
+}
+
+Status PartitionedCollectives::checkReady(const PartitionedCollective &request) const {
+  if (!request.hasInput)
+    return invalid(request.subject + ": rank " + std::to_string(core.fabric->rank()) +
+                   " has no input, so no partition of it can be ready");
+  return {};
+}
+
+/// markAll(markOne) marks what is to be marked.
+template <class Mark>
+Status PartitionedCollectives::mark(PartitionedCollective &request, Mark markAll) {
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0)
+    return invalid(request.subject + " has not been started, so no partition can be ready");
+  // After the last mark the request may be freed by another thread, which has waited for it.
+  Doorbell &bell = core.device->bell;
+  const uint64_t id = request.id;
+  uint64_t twice = 0;
+  bool isTwice = false;
+  markAll([&](uint64_t p) {
+    if (request.parts->mark(p, epoch) || isTwice)
+      return;
+    isTwice = true;
+    twice = p;
+  });
+  bell.ring();
+  if (!isTwice)
+    return {};
+  return invalid("partitioned collective, request " +
+                 std::to_string(*transport::partitionedCollectiveOf(id)) + ": partition " +
+                 std::to_string(twice) + " is ready already in epoch " + std::to_string(epoch));
+}
+
+Status PartitionedCollectives::ready(PartitionedCollective &request, plan::Range range) {
+  if (Status checked = checkReady(request); !checked.ok())
+    return checked;
+  const uint64_t partitions = request.parts->shape().input.partitions;
+  if (range.end > partitions)
+    return outOfRange(request, static_cast<int64_t>(range.end - 1), partitions, "input");
+  return mark(request, [&](auto markOne) {
+    for (uint64_t p = range.begin; p < range.end; ++p)
+      markOne(p);
+  });
+}
+
+Status PartitionedCollectives::ready(PartitionedCollective &request,
+                                     std::span<const int64_t> list) {
+  if (Status checked = checkReady(request); !checked.ok())
+    return checked;
+  const uint64_t partitions = request.parts->shape().input.partitions;
+  for (const int64_t p : list)
+    if (p < 0 || static_cast<uint64_t>(p) >= partitions)
+      return outOfRange(request, p, partitions, "input");
+  return mark(request, [&](auto markOne) {
+    for (const int64_t p : list)
+      markOne(static_cast<uint64_t>(p));
+  });
+}
+
+/// Takes what is open one look further, here: programs may do nothing but ask.
+void PartitionedCollectives::lookOnce() {
+  if (Executor(*core.device).lookAtAll())
+    core.device->handOver();
+}
+
+StatusOr<bool> PartitionedCollectives::arrived(PartitionedCollective &request, int64_t partition) {
+  if (!request.hasOutput)
+    return invalid(request.subject + ": rank " + std::to_string(core.fabric->rank()) +
+                   " has no output, so no partition of it arrives");
+  const partitioned::CollectiveParts &parts = *request.parts;
+  const uint64_t partitions = parts.shape().output.partitions;
+  if (partition < 0 || static_cast<uint64_t>(partition) >= partitions)
+    return outOfRange(request, partition, partitions, "output");
+  const auto q = static_cast<uint64_t>(partition);
+  const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0 || parts.hasArrived(q, epoch))
+    return true;
+  lookOnce();
+  if (parts.hasArrived(q, epoch))
+    return true;
+  core.device->tick();
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  return false;
+}
+
+Status PartitionedCollectives::ended(PartitionedCollective &request, const Status &result) {
+  request.active.store(0, std::memory_order_release);
+  return result;
+}
+
+/// Its invocation has ended without what is not marked: the plan reads none of it here.
+Status PartitionedCollectives::failUnmarked(const PartitionedCollective &request) {
+  daemon.fail({StatusCode::Timeout,
+               epochOf(request) + " did not end on rank " + std::to_string(core.fabric->rank()) +
+                   " before its deadline: partition " +
+                   std::to_string(request.parts->firstUnmarked(request.epoch)) +
+                   " of its input has not been marked ready"});
+  return core.fabric->failure();
+}
+
+Status PartitionedCollectives::test(PartitionedCollective &request) {
+  if (request.active.load(std::memory_order_relaxed) == 0)
+    return {};
+  const Status inProgress{StatusCode::InProgress, epochOf(request) + " is in progress"};
+  if (request.request != 0) {
+    const Status result = daemon.test(request.request);
+    if (result.code() == StatusCode::InProgress)
+      return inProgress;
+    request.request = 0;
+    if (!result.ok())
+      return ended(request, result);
+  }
+  if (request.parts->areAllMarked(request.epoch))
+    return ended(request, {});
+  if (core.fabric->failed() || coarseNow() >= request.deadline)
+    return ended(request, failUnmarked(request));
+  return inProgress;
+}
+
+Status PartitionedCollectives::wait(PartitionedCollective &request) {
+  if (request.active.load(std::memory_order_relaxed) == 0)
+    return {};
+  if (request.request != 0) {
+    const Status result = daemon.wait(request.request);
+    request.request = 0;
+    if (!result.ok())
+      return ended(request, result);
+  }
+  const auto isOver = [&] { return request.parts->areAllMarked(request.epoch); };
+  if (!isOver()) {
+    InsideWait inside(*core.device);
+    Executor(*core.device).runUntil([&] {
+      return isOver() || core.fabric->failed() || coarseNow() >= request.deadline;
+    });
+  }
+  return ended(request, isOver() ? Status() : failUnmarked(request));
+}
+
+Status PartitionedCollectives::prepare(PartitionedCollective &request) {
+  return invalid(request.subject + ": only sends and receives can be prepared");
+}
+
+Status PartitionedCollectives::release(PartitionedCollective &request) {
+  const bool isActive = request.active.load(std::memory_order_relaxed) != 0;
+  // What a failure has ended need not be waited for.
+  if (isActive && !(core.fabric->failed() && test(request).code() != StatusCode::InProgress))
+    return invalid(epochOf(request) + " is not over: wait for it before the request is freed");
+  admission.letGo(*request.shape);
+  std::lock_guard lock(mutex);
+  all.erase(&request);
+  return {};
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,103 @@
+// The partitioned collectives of a communicator's rank: made, started, marked, waited for and
+// freed. An epoch is an invocation of a sequence of the request's own; what it may access, and has
+// stored, is counted by partitions. docs/decisions/hosts/partitioned-collectives.md has the
+// protocol.
+#pragma once
+
+#include "runtime/partitioned/collective_parts.h"
+#include "runtime/rank/admission.h"
+#include "runtime/sched/core.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/light_mutex.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+namespace occl::daemon {
+
+class Daemon;
+
+/// What the program says of a request.
+struct PartitionedTerms {
+  Signature signature; // no call's that is not partitioned
+  CollectiveSpec spec;
+  const void *input = nullptr;
+  void *output = nullptr;
+  uint64_t inputPartitions = 0, outputPartitions = 0;
+  CallOptions options;
+  const void *factor = nullptr; // as Submission's; read when the request is made
+};
+
+/// Of one request. What is not said to be for others is for the thread that starts, tests, waits
+/// and frees.
+struct PartitionedCollective {
+  std::string subject; // "partitioned allreduce, request 3"
+  uint64_t id = 0;     // of its sequence
+  Signature signature;
+  Collective *shape = nullptr; // held
+  const void *input = nullptr;
+  void *output = nullptr;
+  std::string name;
+  CallOptions options;
+  std::array<std::byte, 8> factor{};
+  bool hasFactor = false;
+  bool hasInput = false, hasOutput = false; // in this collective, on this rank
+  std::unique_ptr<partitioned::CollectiveParts> parts;
+  /// The epoch that has been started and not been waited for; 0 without one. For any thread.
+  Atomic<uint64_t> active{0};
+  uint64_t epoch = 0;    // the last one
+  RequestId request = 0; // of its invocation; 0 once that has ended
+  SteadyClock::time_point deadline;
+};
+
+/// Thread safety: as partitioned::Requests.
+class PartitionedCollectives {
+public:
+  PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon);
+  ~PartitionedCollectives();
+
+  /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
+  /// number. InvalidArgument; or why the communicator has failed.
+  StatusOr<PartitionedCollective *> make(PartitionedTerms terms);
+  /// The next epoch. InvalidArgument: the last one has not been waited for. Again: there is no
+  /// room, and nothing was done; see Admission::submit.
+  Status start(PartitionedCollective &request);
+  /// Marks partitions of the input; see partitioned::Requests::ready.
+  Status ready(PartitionedCollective &request, plan::Range range);
+  Status ready(PartitionedCollective &request, std::span<const int64_t> list);
+  /// Whether partition q of the output has arrived; true without an epoch.
+  StatusOr<bool> arrived(PartitionedCollective &request, int64_t q);
+  /// InProgress, or the epoch's result: then there is none any more. Success without one.
+  Status test(PartitionedCollective &request);
+  Status wait(PartitionedCollective &request);
+  /// InvalidArgument: collectives have nothing to prepare.
+  static Status prepare(PartitionedCollective &request);
+  /// InvalidArgument: it has an epoch.
+  Status release(PartitionedCollective &request);
+
+private:
+  Status checkCommunicator() const;
+  StatusOr<partitioned::CollectiveBuffers> buffersOf(const PartitionedTerms &terms,
+                                                     const Collective &shape,
+                                                     const std::string &subject) const;
+  Status checkReady(const PartitionedCollective &request) const;
+  template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
+  Status ended(PartitionedCollective &request, const Status &result);
+  Status failUnmarked(const PartitionedCollective &request);
+  void lookOnce();
+
+  Core &core;
+  Admission &admission;
+  Daemon &daemon;
+  LightMutex mutex; // guards below
+  uint64_t nextNumber = 0;
+  std::unordered_map<PartitionedCollective *, std::unique_ptr<PartitionedCollective>> all;
+};
+
+} // namespace occl::daemon
