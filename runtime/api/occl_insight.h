@@ -78,8 +78,9 @@ OCCL_API occlResult_t occlCollectiveGetStats(occlComm_t comm, uint64_t id,
 /* Of thread block `block`, or of all with OCCL_ALL_BLOCKS. */
 OCCL_API occlResult_t occlCollectiveGetBlockStats(occlComm_t comm, uint64_t id, uint32_t block,
                                                   occlBlockStats_t *stats);
-/* The ids of the sequences that are known, ascending, OCCL_CALLS last if there was an occlCall: the
- * first `capacity` into ids, their number into *count. */
+/* The ids of the sequences that are known, ascending: those of occlStart, then from 2^63 on, by the
+ * order in which they were made, those of partitioned collectives, and OCCL_CALLS last if there was
+ * an occlCall: the first `capacity` into ids, their number into *count. */
 OCCL_API occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capacity,
                                              size_t *count);
 

@@ -85,7 +85,7 @@ private:
   std::vector<Word> copied;
   std::vector<uint64_t> all; // by partition of the output: elements that an epoch stores there
   std::vector<Word> sums;    // likewise: that were stored, in all epochs together
-  uint64_t epoch = 0; // the present one
+  uint64_t epoch = 0;        // the present one
   /// Null: the input is read where it is, in all epochs. Else each has one of its own.
   char *copy = nullptr;
   interpreter::Scale scale;
