@@ -226,9 +226,10 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * have all, other ids wait, and those with `after` are occlAgain. So they are behind an earlier
  * call of their id that waits, or 64 ahead of another rank, and while what all ranks have started
  * cannot be executed yet. While 256 later calls of the process on the device have been started, all
- * wait for those whose stream has not come so far, or that other ranks have not started; several
- * communicators with more in flight than that may wait for each other. Plans compiled with --direct
- * need buffers of occlMemAlloc. */
+ * wait for those whose stream has not come so far. Start no more than that between a call with
+ * `after` and what lets another rank start the same one, nor have more in flight of several
+ * communicators: ranks then may wait for each other for ever. Plans compiled with --direct need
+ * buffers of occlMemAlloc. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
 /* What follows in a stream of the rank's device (a cudaStream_t, not captured) waits until the

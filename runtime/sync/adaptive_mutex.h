@@ -3,9 +3,7 @@
 
 #include "runtime/sync/mutex.h"
 
-#if !defined(OCCL_EXPLORE) && defined(PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP)
 #include <pthread.h>
-#endif
 
 namespace occl {
 

@@ -29,6 +29,7 @@ def case_killed_rank(rank: int) -> None:
     """Those who wait for it are told which rank it was, and soon."""
     dist.all_reduce(torch.ones(10))
     if rank == 2:
+        time.sleep(0.5)  # what it has sent has left: over TCP that may be later than the call's end
         os.kill(os.getpid(), signal.SIGKILL)
     for _ in range(100):  # the first may have got what it needs
         try:

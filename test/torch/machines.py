@@ -152,6 +152,7 @@ def case_cuda_tensors_are_refused(rank: int) -> None:
 def case_end_without_destroying(rank: int) -> None:
     """What a rank has sent arrives, though its program ends as programs do."""
     count = 1 << 20
+    dist.barrier()  # who is gone while others still make the group fails it
     if rank == 3:
         time.sleep(0.3)  # so that rank 0 waits
         dist.send(torch.full((count,), 7.), 0)

@@ -21,7 +21,9 @@ Status take(Atomic<uint32_t> &word, uint32_t rank, const BoardLock::Failure &fai
     }
     if (!waits)
       return {StatusCode::InProgress, "another rank has the lock of the boards"};
-    if (Status failed = failure(owner - 1); !failed.ok())
+    // Who has given it back may be gone.
+    if (Status failed = failure(owner - 1);
+        !failed.ok() && word.load(std::memory_order_acquire) == owner)
       return failed;
     sleepFor(std::chrono::microseconds(20));
   }

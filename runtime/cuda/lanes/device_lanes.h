@@ -7,6 +7,7 @@
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/lanes/lane_table.h"
 #include "runtime/cuda/resident/resident_daemon.h"
+#include "runtime/sync/mutex.h"
 
 #include <array>
 #include <cstdint>
@@ -50,6 +51,11 @@ public:
   /// The number of the two in the kernel's daemon; nothing: the daemon has none now. Again: there
   /// is no device memory for the lane; InvalidArgument, SystemError.
   StatusOr<std::optional<uint32_t>> numberOf(LaneName lane, LaneShape &shape);
+  /// The same if there is one already.
+  static std::optional<uint32_t> knownNumberOf(LaneName lane, const LaneShape &shape) {
+    auto known = shape.numbers.find(lane.number);
+    return known == shape.numbers.end() ? std::nullopt : std::optional(known->second.number);
+  }
   /// The daemon's request of a call of the two.
   static void noteRequest(LaneName lane, LaneShape &shape, uint64_t request) {
     shape.numbers[lane.number].last = request;

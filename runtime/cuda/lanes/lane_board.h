@@ -47,7 +47,7 @@ struct LaneBoard {
     uint8_t lanes[kLaneKernels]; // 1 + the lane of its calls, unless another id holds that
     uint16_t orderedIn; // 1 + kernel and lane of its last call in the order; 0: there is none
     Atomic<uint64_t> numbered; // calls that have a lane and a number
-    uint64_t ordered;          // calls that are in the order
+    Atomic<uint64_t> ordered;  // calls that are in the order
     Atomic<uint64_t> made[kMaxRanks];
     /// Complete on the rank, which writes it, at its leisure.
     Atomic<uint64_t> done[kMaxRanks];

@@ -43,8 +43,9 @@ StatusOr<bool> LaneCalls::tryNow(LaneCall &call, Calls &executed) {
   auto isMade = make(call, sequence);
   if (!isMade.ok() || !*isMade)
     return isMade;
+  // What is wrong with another call is found again by who goes on.
   Status status = follow(&call, executed);
-  return status.ok() ? StatusOr<bool>(call.isExecuted) : status;
+  return status.ok() || call.isExecuted ? StatusOr<bool>(call.isExecuted) : status;
 }
 
 /// Those before it of its id are made. What it lacks just now it may have when its turn comes.
@@ -73,6 +74,9 @@ void LaneCalls::noteRecord(LaneCall &call, CallName name, Sequence &sequence) {
   // What was in another record, or was in this one, is complete.
   if (sequence.record && byRecord[*sequence.record] == &sequence)
     byRecord[*sequence.record] = nullptr;
+  // Who has had the record has it no more.
+  if (Sequence *before = byRecord[name.record])
+    before->record.reset();
   sequence.record = name.record;
   sequence.numExecuted = name.call;
   byRecord[name.record] = &sequence;
@@ -128,7 +132,7 @@ void LaneCalls::enqueue(std::unique_ptr<LaneCall> call) {
 StatusOr<bool> LaneCalls::execute(LaneCall &call, Sequence &sequence, LaneName name,
                                   uint64_t number) {
   // In another lane nobody orders it behind what came before.
-  if (sequence.last && *sequence.last != name && !isComplete(sequence))
+  if (sequence.last && *sequence.last != name && !sayDone(sequence))
     return false;
   auto request = engine.execute(call, name, number);
   if (!request.ok())
@@ -183,9 +187,10 @@ Status LaneCalls::makeWaiting() {
     Sequence &sequence = sequences[*next];
     while (sequence.numMade != sequence.waiting.size()) {
       auto isMade = make(**sequence.waiting[sequence.numMade], sequence);
-      if (!isMade.ok())
+      const bool isAgain = !isMade.ok() && isMade.status().code() == StatusCode::Again;
+      if (!isMade.ok() && !isAgain)
         return isMade.status();
-      if (!*isMade)
+      if (isAgain || !*isMade)
         break;
       ++sequence.numMade;
     }

@@ -318,7 +318,7 @@ bool LaneTable::orderNext(Record &record) {
   place.where.store(packed(indexOf(record), name), std::memory_order_relaxed);
   place.call.store(record.ordered, std::memory_order_relaxed);
   place.number.store(call.number, std::memory_order_relaxed);
-  ++record.ordered;
+  record.ordered.fetch_add(1, std::memory_order_relaxed);
   board.tail.store(tail + 1, std::memory_order_release);
   return true;
 }
@@ -397,10 +397,12 @@ uint32_t LaneTable::missing(CallName name) const {
   return ranks;
 }
 
-/// While it has no number nobody can have executed it.
+/// What is not in the order a rank that is gone will not execute.
 uint32_t LaneTable::without(CallName name) const {
-  const uint64_t numbered = board.records[name.record].numbered.load(std::memory_order_relaxed);
-  return numbered <= name.call ? ((1u << numRanks) - 1) & ~(1u << rank) : missing(name);
+  const Record &record = board.records[name.record];
+  return record.ordered.load(std::memory_order_relaxed) <= name.call
+             ? ((1u << numRanks) - 1) & ~(1u << rank)
+             : missing(name);
 }
 
 uint32_t LaneTable::notBefore(uint64_t id) {

@@ -48,7 +48,11 @@ StatusOr<bool> ResidentRank::Engine::prepare(LaneCall &call, LaneName lane) {
 StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, LaneName lane,
                                                                 uint64_t number) {
   auto &started = static_cast<Started &>(call);
-  auto inDaemon = rank.lanes.numberOf(lane, *started.shape);
+  // Early calls are executed under a lock that other ranks wait for: nothing is made there.
+  auto inDaemon =
+      started.entersEarly
+          ? StatusOr<std::optional<uint32_t>>(DeviceLanes::knownNumberOf(lane, *started.shape))
+          : rank.lanes.numberOf(lane, *started.shape);
   // A lane that another id holds has made it take this one: memory may be free later.
   if (!inDaemon.ok() && inDaemon.status().code() != StatusCode::Again)
     return inDaemon.status();
@@ -364,7 +368,7 @@ void ResidentRank::forgetStarted(uint64_t id) {
   }
 }
 
-/// With the lock: half of those that are over and have no lane.
+/// With the lock: half of those that are over.
 void ResidentRank::forgetOldSequences() {
   size_t left = sequences.size() / 2;
   for (auto next = sequences.begin(); next != sequences.end() && left != 0;) {

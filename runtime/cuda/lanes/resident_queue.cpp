@@ -174,7 +174,7 @@ std::string ResidentRank::describe(const transport::WaitEdge &edge) {
 
 std::string ResidentRank::describeWaiting(const Started &call) {
   if (!calls.isMade(call))
-    return "earlier calls of its id wait for other ranks";
+    return "earlier calls of its id wait for other ranks, or too many ids are in flight";
   const uint32_t missing = calls.missingFor(call);
   return missing == 0 ? "it waits for room in the resident daemon, for calls before it, or for a "
                         "lane; ids that hold lanes: " +
