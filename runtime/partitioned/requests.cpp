@@ -208,6 +208,8 @@ StatusOr<bool> Requests::arrived(Request &request, int64_t partition) {
     return outOfRange(request, partition);
   const auto q = static_cast<uint64_t>(partition);
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0 && core.fabric->failed()) // perhaps the last one did not complete
+    return core.fabric->failure();
   if (epoch == 0)
     return true;
   const Arrivals &arrivals = static_cast<ReceiveRequest &>(request).arrivals;

@@ -236,6 +236,8 @@ StatusOr<bool> PartitionedCollectives::arrived(PartitionedCollective &request, i
     return outOfRange(request, partition, partitions, "output");
   const auto q = static_cast<uint64_t>(partition);
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0 && core.fabric->failed()) // perhaps the last one did not complete
+    return core.fabric->failure();
   if (epoch == 0 || parts.hasArrived(q, epoch))
     return true;
   lookOnce();
@@ -250,6 +252,12 @@ StatusOr<bool> PartitionedCollectives::arrived(PartitionedCollective &request, i
 Status PartitionedCollectives::ended(PartitionedCollective &request, const Status &result) {
   request.active.store(0, std::memory_order_release);
   return result;
+}
+
+/// A mark that is under way is no reason.
+bool PartitionedCollectives::isLate(const PartitionedCollective &request) {
+  return coarseNow() >= request.deadline &&
+         request.parts->firstUnmarked(request.epoch) < request.parts->shape().input.partitions;
 }
 
 /// Its invocation has ended without what is not marked: the plan reads none of it here.
@@ -276,7 +284,7 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
   }
   if (request.parts->areAllMarked(request.epoch))
     return ended(request, {});
-  if (core.fabric->failed() || coarseNow() >= request.deadline)
+  if (core.fabric->failed() || isLate(request))
     return ended(request, failUnmarked(request));
   return inProgress;
 }
@@ -294,7 +302,7 @@ Status PartitionedCollectives::wait(PartitionedCollective &request) {
   if (!isOver()) {
     InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {
-      return isOver() || core.fabric->failed() || coarseNow() >= request.deadline;
+      return isOver() || core.fabric->failed() || isLate(request);
     });
   }
   return ended(request, isOver() ? Status() : failUnmarked(request));

@@ -89,6 +89,7 @@ private:
   Status checkReady(const PartitionedCollective &request) const;
   template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
   Status ended(PartitionedCollective &request, const Status &result);
+  static bool isLate(const PartitionedCollective &request);
   Status failUnmarked(const PartitionedCollective &request);
   void lookOnce();
 

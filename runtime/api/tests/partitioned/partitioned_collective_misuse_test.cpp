@@ -324,6 +324,9 @@ TEST(PartitionedCollectiveFailure, Abort) {
   });
   EXPECT_EQ(occlPwait(parts[0]), occlAborted);
   aborter.join();
+  int32_t arrived = 0;
+  EXPECT_EQ(occlParrived(parts[0], 0, &arrived), occlAborted); // not that it has
+  EXPECT_EQ(arrived, 0);
   EXPECT_EQ(occlPready(parts[0], 1), occlAborted);
   EXPECT_EQ(occlPstart(parts[0]), occlAborted);
   while (parts[1].free() == occlInvalidArgument) // which has not been waited for
