@@ -87,16 +87,20 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * reduce or gather), may give any number there, and marks, or asks, nothing.
  *
  * Matching. The k-th collective request that a rank makes of a communicator belongs to the k-th of
- * the others; one that was refused has no number. Requests are started in any order, other ones on
- * each rank: an epoch is executed as a call of occlStart. Ranks that disagree, in rounds too, fail
- * the communicator with occlMismatch, which names two of them, when both have started.
+ * the others; one that was refused has no number. Threads of a rank that make requests order them:
+ * two of the same shape made in another order are exchanged. arenaBytes is the same on all ranks.
+ * Requests are started in any order, other ones on each rank: an epoch is executed as a call of
+ * occlStart. Ranks that disagree, in rounds too, fail the communicator with occlMismatch, which
+ * names two of them, when both have started: as for occlCall, if the plan has them exchange data or
+ * they are neighbours.
  *
  * Progress. A step of the collective is executed when the partitions that overlap what it reads of
  * the input are marked, and what it needs of other ranks is there. Each part of the buffers is cut
  * into rounds, pieces one behind the other, that wait for nothing of each other: 256 KiB or more,
  * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
  * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
- * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
+ * do not depend on each other in a cycle of rounds, if each rank has room for all epochs that are
+ * open at a time (see occlPstart; fewer rounds need less). A plan that cannot be cut (an instruction has
  * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
  * depend on partitions, their order or threads; occlCall may give others.
  *
