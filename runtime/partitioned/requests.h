@@ -30,7 +30,8 @@ public:
   /// none; one that is ready already is an error, and all others are marked.
   Status ready(Request &request, plan::Range range);
   Status ready(Request &request, std::span<const int64_t> list);
-  /// Whether partition q has arrived; true without an epoch.
+  /// Whether partition q has arrived; true without an epoch, unless the communicator has failed:
+  /// then why.
   StatusOr<bool> arrived(Request &request, int64_t q);
   /// InProgress, or the epoch's result: then there is none any more. Success without one.
   Status test(Request &request);

@@ -71,7 +71,8 @@ public:
   /// Marks partitions of the input; see partitioned::Requests::ready.
   Status ready(PartitionedCollective &request, plan::Range range);
   Status ready(PartitionedCollective &request, std::span<const int64_t> list);
-  /// Whether partition q of the output has arrived; true without an epoch.
+  /// Whether partition q of the output has arrived; true without an epoch, unless the communicator
+  /// has failed: then why.
   StatusOr<bool> arrived(PartitionedCollective &request, int64_t q);
   /// InProgress, or the epoch's result: then there is none any more. Success without one.
   Status test(PartitionedCollective &request);

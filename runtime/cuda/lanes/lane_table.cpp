@@ -400,18 +400,15 @@ uint32_t LaneTable::missing(CallName name) const {
 /// What is not in the order a rank that is gone will not execute.
 uint32_t LaneTable::without(CallName name) const {
   const Record &record = board.records[name.record];
-  return record.ordered.load(std::memory_order_relaxed) <= name.call
-             ? ((1u << numRanks) - 1) & ~(1u << rank)
-             : missing(name);
+  return record.ordered.load(std::memory_order_relaxed) <= name.call ? others() : missing(name);
 }
 
 uint32_t LaneTable::notBefore(uint64_t id) {
-  const uint32_t others = ((1u << numRanks) - 1) & ~(1u << rank);
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return 0;
   const Record *record = find(id);
-  return record ? missing({indexOf(*record), madeBy(*record, rank)}) & others : others;
+  return record ? missing({indexOf(*record), madeBy(*record, rank)}) & others() : others();
 }
 
 Status LaneTable::differs(uint64_t id, uint32_t other, const LaneSignature &theirs,

@@ -92,6 +92,8 @@ public:
 private:
   using Record = LaneBoard::Record;
 
+  /// Ranks but this one, as bits.
+  uint32_t others() const { return ((1u << numRanks) - 1) & ~(1u << rank); }
   uint32_t indexOf(const Record &record) const {
     return static_cast<uint32_t>(&record - board.records);
   }
