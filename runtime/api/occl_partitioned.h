@@ -134,8 +134,9 @@ OCCL_API occlResult_t occlPreadyRange(occlPart_t part, int64_t first, int64_t la
 OCCL_API occlResult_t occlPreadyList(occlPart_t part, uint64_t number, const int64_t *partitions);
 
 /* *arrived: 1 if the partition has arrived in this epoch, so that it may be accessed; also without
- * an epoch; else 0. Takes what is in flight one look further. occlInvalidArgument: a send, a rank
- * without output, or no such partition. */
+ * an epoch; else 0. Once the communicator has failed, why, unless it has arrived in this epoch.
+ * Takes what is in flight one look further. occlInvalidArgument: a send, a rank without output, or
+ * no such partition. */
 OCCL_API occlResult_t occlParrived(occlPart_t part, int64_t partition, int32_t *arrived);
 
 /* The epoch's end: of a send, when all has been read and the buffer is the program's again; of a
