@@ -1,5 +1,6 @@
 #include "runtime/cuda/lanes/lane_table.h"
 
+#include "runtime/base/data_type.h"
 #include "runtime/sync/clock.h"
 
 #include <algorithm>
@@ -51,6 +52,14 @@ uint16_t packed(LaneName lane) {
   return static_cast<uint16_t>(1 + lane.kernel * kMaxLanes + lane.number);
 }
 
+/// Of values that another process has stored: they may be anything.
+std::string nameOfType(uint8_t type) {
+  return type < kNumDataTypes ? nameOf(static_cast<DataType>(type)) : "unknown";
+}
+std::string nameOfOp(uint8_t op) {
+  return op < kNumReduceOps ? nameOf(static_cast<ReduceOp>(op)) : "unknown";
+}
+
 /// What the two sides have that is not the same: "count 100", say.
 std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignature &b) {
   const auto both = [](const char *what, uint64_t first, uint64_t second) {
@@ -62,9 +71,9 @@ std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignatur
   if (a.count != b.count)
     return both("count", a.count, b.count);
   if (a.type != b.type)
-    return both("dataType", a.type, b.type);
+    return {"dataType " + nameOfType(a.type), "dataType " + nameOfType(b.type)};
   if (a.op != b.op)
-    return both("op", a.op, b.op);
+    return {"op " + nameOfOp(a.op), "op " + nameOfOp(b.op)};
   if (a.root != b.root)
     return both("root", a.root, b.root);
   return both("a plan with hash", a.planHash, b.planHash);

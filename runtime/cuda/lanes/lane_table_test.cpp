@@ -1,0 +1,178 @@
+// What ranks find on their board: lanes, records and the one order of all calls, call by call.
+#include "runtime/cuda/lanes/lane_table.h"
+#include "runtime/cuda/lanes/lane_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+namespace {
+
+TEST(LaneTable, AnIdHasTheSameLaneAgain) {
+  LaneTable table(*emptyBoard(), 0, 1, 4, good);
+  std::vector<uint32_t> lanes;
+  for (uint64_t id = 10; id < 13; ++id)
+    lanes.push_back((**table.laneOf(id, 1)).number);
+  EXPECT_EQ(lanes, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ((**table.laneOf(12, 1)).number, lanes[2]);
+  EXPECT_EQ((**table.laneOf(10, 1)).number, lanes[0]);
+}
+
+TEST(LaneTable, ARankThatDiesWithTheLockIsNamed) {
+  LaneBoard *board = emptyBoard();
+  board->lock.store(3);
+  LaneTable table(*board, 0, 4, 4, [](uint32_t owner) {
+    return Status(StatusCode::PeerFailed, "rank " + std::to_string(owner));
+  });
+  EXPECT_EQ(table.laneOf(0, 1).status().message(), "rank 2");
+  EXPECT_EQ(table.make(0, 1, {}).status().message(), "rank 2");
+}
+
+/// Then calls wait, and others are asked what is complete.
+TEST(LaneTable, AsManyIdsInFlightAsThereAreRecords) {
+  LaneBoard *board = emptyBoard();
+  LaneTable first(*board, 0, 2, 4, good), second(*board, 1, 2, 4, good);
+  for (uint64_t id = 0; id < kMostIds; ++id)
+    ASSERT_TRUE(first.make(id, 0, {})->has_value());
+  EXPECT_FALSE(first.make(kMostIds, 0, {})->has_value());
+  EXPECT_TRUE(second.isDoneWanted());
+  const CallName made = **second.make(0, 0, {});
+  EXPECT_FALSE(second.make(kMostIds, 0, {})->has_value());
+  first.noteDone(made.record, 1);
+  second.noteDone(made.record, 1);
+  bool hasRoom = false; // a few are looked at each time
+  for (uint32_t i = 0; i < kMostIds && !hasRoom; ++i)
+    hasRoom = second.make(kMostIds, 0, {})->has_value();
+  EXPECT_TRUE(hasRoom);
+}
+
+/// Whoever goes on has what was held up come into the order.
+TEST(LaneTable, AFullOrderIsWaitedFor) {
+  LaneBoard *board = emptyBoard();
+  LaneTable first(*board, 0, 2, 4, good), second(*board, 1, 2, 4, good);
+  uint64_t made = 0;
+  for (; made < kOrderPlaces + 3; ++made) {
+    ASSERT_TRUE(first.make(made % 5, 0, {}).ok());
+    ASSERT_TRUE(second.make(made % 5, 0, {}).ok());
+    if (second.next())
+      second.pass();
+  }
+  EXPECT_EQ(board->numHeldUp.load(), 3u);
+  EXPECT_EQ(board->tail.load(), kOrderPlaces);
+  EXPECT_TRUE(second.orderHeldUp().ok());
+  EXPECT_EQ(board->numHeldUp.load(), 3u);
+  uint64_t seen = 0;
+  for (; const auto next = first.next(); ++seen) {
+    EXPECT_EQ(next->call.call, seen / 5);
+    first.pass();
+    ASSERT_TRUE(first.orderHeldUp().ok());
+  }
+  EXPECT_EQ(seen, made);
+  EXPECT_EQ(board->numHeldUp.load(), 0u);
+}
+
+/// What an id holds it keeps from others, until its calls are complete on all ranks.
+TEST(LaneTable, AHeldLaneIsNobodyElses) {
+  LaneBoard *board = emptyBoard();
+  LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+  std::vector<LaneName> lanes;
+  std::vector<uint64_t> numbers;
+  const auto enters = [&](LaneName lane, uint64_t number) {
+    lanes.push_back(lane);
+    numbers.push_back(number);
+    return StatusOr<bool>(true);
+  };
+  ASSERT_TRUE(first.makeEarly(1, 0, {}, enters)->has_value());
+  const CallName last = **first.makeEarly(1, 0, {}, enters);
+  EXPECT_EQ(lanes[0], lanes[1]);
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{0, 1}));
+  EXPECT_EQ(first.holders(0), "1");
+  // Ids whose usual lane it is are given the other one.
+  for (uint64_t id = 2; id < 6; ++id) {
+    ASSERT_TRUE(first.make(id, 0, {}).ok());
+    ASSERT_TRUE(second.make(id, 0, {}).ok());
+    EXPECT_NE(first.next()->lane, lanes[0]);
+    first.pass();
+    second.pass();
+  }
+  // Both are held: others wait, and early ones are refused.
+  ASSERT_TRUE(first.makeEarly(7, 0, {}, enters)->has_value());
+  EXPECT_NE(lanes[2], lanes[0]);
+  EXPECT_FALSE(first.makeEarly(8, 0, {}, enters)->has_value());
+  ASSERT_TRUE(first.make(9, 0, {}).ok());
+  const CallName waits = **second.make(9, 0, {});
+  EXPECT_FALSE(first.next().has_value());
+  EXPECT_EQ(first.holders(0), "1, 7");
+  EXPECT_TRUE(second.isDoneWanted());
+  EXPECT_EQ(first.missing(waits), 0u);
+  EXPECT_EQ(first.without(waits), 2u); // nobody can have executed it
+  // The other rank makes what holds the first lane, where it was given its number.
+  ASSERT_TRUE(second.makeEarly(1, 0, {}, enters)->has_value());
+  EXPECT_EQ(lanes.back(), lanes[0]);
+  EXPECT_EQ(numbers.back(), 0u);
+  second.pass();
+  ASSERT_TRUE(second.make(1, 0, {}).ok());
+  EXPECT_EQ(second.next()->number, 1u);
+  second.pass();
+  // It is complete on one rank, then on both.
+  for (LaneTable *table : {&first, &second}) {
+    EXPECT_TRUE(second.orderHeldUp().ok());
+    EXPECT_FALSE(second.next().has_value());
+    table->noteDone(last.record, last.call + 1);
+  }
+  EXPECT_TRUE(second.orderHeldUp().ok());
+  EXPECT_EQ(second.holders(0), "7");
+  EXPECT_EQ(second.next()->lane, lanes[0]); // that of id 9
+  EXPECT_EQ(second.next()->number, 2u);
+}
+
+/// In another lane the next call of an id is in the order when the one before is complete
+/// everywhere: nobody waits for that who goes through the order.
+TEST(LaneTable, AnotherKernelComesIntoTheOrderBehindTheCallBefore) {
+  LaneBoard *board = emptyBoard();
+  LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+  for (LaneTable *table : {&first, &second}) {
+    ASSERT_TRUE(table->make(1, 0, {}).ok());
+    ASSERT_TRUE(table->make(1, 1, {}).ok());
+    ASSERT_TRUE(table->make(2, 0, {}).ok());
+  }
+  const uint32_t record = first.next()->call.record;
+  first.pass();
+  EXPECT_NE(first.next()->call.record, record);
+  // Nor does anything enter early before what is in the order.
+  const auto enters = [](LaneName, uint64_t) { return StatusOr<bool>(true); };
+  EXPECT_FALSE(first.makeEarly(3, 0, {}, enters)->has_value());
+  first.pass();
+  EXPECT_TRUE(first.makeEarly(3, 0, {}, enters)->has_value());
+  first.noteDone(record, 1);
+  EXPECT_TRUE(first.orderHeldUp().ok());
+  EXPECT_FALSE(first.next().has_value());
+  second.noteDone(record, 1);
+  EXPECT_TRUE(first.orderHeldUp().ok());
+  EXPECT_EQ(first.next()->call, (CallName{record, 1}));
+  EXPECT_EQ(first.next()->lane.kernel, 1u);
+}
+
+/// Types and operations by name; what another process stores may be none.
+TEST(LaneTable, WhatDiffersIsNamed) {
+  const auto mismatch = [](const LaneSignature &theirs, const LaneSignature &ours) {
+    LaneBoard *board = emptyBoard();
+    LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+    EXPECT_TRUE(first.make(7, 0, theirs).ok());
+    return second.make(7, 0, ours).status().message();
+  };
+  const auto text = [](const std::string &theirs, const std::string &ours) {
+    return "the calls of id 7: rank 0 has started one with " + theirs + ", rank 1 with " + ours;
+  };
+  EXPECT_EQ(mismatch({.type = 5}, {.type = 1}), text("dataType float32", "dataType int32"));
+  EXPECT_EQ(mismatch({.type = 200}, {.type = 1}), text("dataType unknown", "dataType int32"));
+  EXPECT_EQ(mismatch({.op = 0}, {.op = 3}), text("op sum", "op max"));
+  EXPECT_EQ(mismatch({.count = 4}, {.count = 5}), text("count 4", "count 5"));
+  EXPECT_EQ(mismatch({.root = 1}, {.root = 0}), text("root 1", "root 0"));
+}
+
+} // namespace
+} // namespace occl::cuda
