@@ -236,10 +236,9 @@ OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCal
  * request has ended, also if it ends badly: then its output is undefined, and occlWait and the
  * callback say so. For requests of calls with `after`, else occlInvalidArgument; any number of
  * streams may wait, and the host as well. No kernel waits for it: one thread block of the daemon
- * stays on the device, or none with occlConfig_t::strict. At any time fewer streams of the process
- * may wait so on a device than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) for calls that other
- * ranks have not come to. cudaFree and cudaDeviceSynchronize wait for such streams, and while
- * cudaFree waits nothing is launched: free memory before. */
+ * stays on the device. At any time fewer streams of the process may wait so on a device than
+ * CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) for calls that other ranks have not come to. cudaFree
+ * and cudaDeviceSynchronize wait for such streams. */
 OCCL_API occlResult_t occlStreamWait(occlComm_t comm, occlRequest_t request,
                                      struct CUstream_st *stream);
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is

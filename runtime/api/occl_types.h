@@ -118,12 +118,12 @@ typedef struct {
                           heapBytes are taken of the device at once */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
-  uint32_t strict; /* with occlDeviceCuda, 1: while streams wait (occlStreamWait) no thread block
-                      stays on the device; executors come about every two milliseconds and look
+  uint32_t strict; /* with occlDeviceCuda, 1: no thread block stays on the device for calls of
+                      occlStart, until a stream of this process waits there (occlStreamWait, or a
+                      call in a stream); executors come about every two milliseconds and look
                       whether something can go on, for half a millisecond, so that kernels that
-                      need the whole device get it in between; but one stays when the streams of
-                      this process that wait there are as many as CUDA_DEVICE_MAX_CONNECTIONS.
-                      2: one stays; default 2 */
+                      need the whole device get it in between. 2: one stays for calls with
+                      `after`; default 2 */
   uint32_t
       streams; /* with occlDeviceCuda: in how many streams of the device this process has
                   calls at a time (occlCall; graphs that run side by side count each), of all

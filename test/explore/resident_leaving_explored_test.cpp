@@ -1,7 +1,8 @@
 // How the executors of a resident daemon leave and come back while streams wait for what is open,
-// with one that stays and, in strict mode, without: the daemon's own code, and a device that can
-// begin nothing that was launched when as many streams waited as it has connections. Whatever the
-// order, everything ends; and the test would see it if it did not.
+// with one that stays and, in strict mode, without until a stream waits: the daemon's own code, and
+// a device that can begin nothing that was launched when a stream waited, or, with one that stays
+// from the beginning, two. Whatever the order, everything ends; and the test would see it if it did
+// not.
 #include "runtime/cuda/resident/executor/executor.h"
 #include "runtime/cuda/resident/submission/submission_side.h"
 #include "runtime/cuda/resident/testing/host_target.h"
@@ -24,7 +25,7 @@ using namespace occl::cuda;
 using namespace occl::cuda::resident;
 
 constexpr uint32_t kYieldsOfKeeper = 8;
-constexpr uint32_t kConnections = 2, kExecutors = 2, kMostGenerations = 200;
+constexpr uint32_t kExecutors = 2, kMostGenerations = 200;
 /// Two submissions of this daemon in streams, and a stream of another daemon.
 constexpr uint32_t kSubmissions = 2, kOthers = kSubmissions, kStreams = kSubmissions + 1;
 
@@ -76,8 +77,10 @@ public:
 /// The device and the streams.
 class Device {
 public:
-  explicit Device(const resident::Settings &settings)
-      : settings(settings), board(std::make_unique<Board>()), page(std::make_unique<HostPage>()) {}
+  /// What is launched when so many streams wait cannot begin.
+  Device(const resident::Settings &settings, uint32_t mostWaiting)
+      : settings(settings), mostWaiting(mostWaiting), board(std::make_unique<Board>()),
+        page(std::make_unique<HostPage>()) {}
 
   /// Executors of the generation, in one of two streams.
   void launch(uint64_t generation, bool beside) {
@@ -101,6 +104,7 @@ public:
   }
 
   const resident::Settings settings;
+  const uint32_t mostWaiting;
   std::unique_ptr<Board> board;
   std::unique_ptr<HostPage> page;
 
@@ -125,7 +129,7 @@ private:
     uint32_t waiting = 0;
     for (uint32_t s = 0; s < kStreams; ++s)
       waiting += one.isBehind[s] && isWaiting(s);
-    return waiting < kConnections;
+    return waiting < mostWaiting;
   }
   void run(uint64_t generation, uint32_t number) {
     Launched &one = launched[generation];
@@ -148,7 +152,7 @@ private:
 
 template <class Protocol> class Daemon : public HeldStreams::StrictDaemon {
 public:
-  Daemon() : device(executorSettings()), held(kConnections) {
+  Daemon() : device(executorSettings(), Protocol::isStrict ? 1 : 2) {
     CountingTarget::ticks = 0;
     for (Collective &collective : collectives) {
       collective.done = &collective.doneWord;
@@ -158,26 +162,30 @@ public:
     if (Protocol::isStrict)
       held.attach(*this);
   }
-  void letAllLeave(bool may) override { side.letAllLeave(may); }
-  void ensureLookout() override {
-    if (Protocol::seesToLookouts)
-      side.ensureLookout();
-  }
+  void letAllLeave(bool may) override { side.stayFor(may ? StayFor::Nothing : StayFor::Anything); }
+  bool ensureLookout() override { return !Protocol::seesToLookouts || side.ensureLookout(); }
 
-  /// In its stream, which is there at once.
-  void submit(uint32_t number) {
+  /// Its stream is there at once. It waits now, or wait() follows.
+  void submit(uint32_t number, bool waits) {
     Submission submission;
     submission.collective = &collectives[number];
     submission.numBlocks = 1;
     submission.isStreamed = true;
-    holdCounted(number, [&] {
-      side.enter(submission);
-      side.ensureStarted();
-    });
+    side.enter(submission);
+    side.startIfQuit();
     storeShared(side.gateOf(number), uint64_t(number + 1), std::memory_order_release);
+    if (waits)
+      wait(number);
   }
-  /// A stream of somebody else waits for the first submission.
+  void wait(uint32_t number) {
+    holdCounted(number, [&] { side.ensureStarted(); });
+    isHeld[number].store(1, std::memory_order_release);
+  }
+  /// A stream of somebody else waits for the first submission, which has been made: what comes to
+  /// an idle daemon while a stream waits needs a launch.
   void holdOther() {
+    while (side.submitted() == 0)
+      yieldProcessor();
     holdCounted(kOthers, [] {});
     hasOther.store(1, std::memory_order_release);
     awaitEnd(0);
@@ -189,7 +197,8 @@ public:
     while (side.submitted() == 0 || (side.starts() < 2 && !side.hasQuit()))
       yieldProcessor();
     const uint64_t ticks = CountingTarget::ticks;
-    for (const uint64_t until = ticks + ticks * 7919 % 8000; CountingTarget::ticks < until;)
+    for (const uint64_t until = ticks + ticks * 7919 % 8000;
+         side.anyOpen() && CountingTarget::ticks < until;)
       yieldProcessor();
   }
   void awaitOther() const {
@@ -207,7 +216,8 @@ public:
       side.restartIfOpen();
       for (uint32_t y = 0; y < kYieldsOfKeeper; ++y) // it comes by seldom
         yieldProcessor();
-      if (side.submitted() > next && side.isComplete(next))
+      if (side.submitted() > next && side.isComplete(next) &&
+          isHeld[next].load(std::memory_order_acquire) != 0)
         held.leave(next++);
     }
   }
@@ -238,7 +248,7 @@ private:
 
   Device device;
   HeldStreams held;
-  Atomic<uint32_t> hasOther{0};
+  Atomic<uint32_t> hasOther{0}, isHeld[kSubmissions] = {};
   Collective collectives[kSubmissions];
   SubmissionSide side{*device.page, [this](uint64_t generation, bool beside) {
                         device.launch(generation, beside);
@@ -247,14 +257,19 @@ private:
 
 /// The first submission can move only when the second has ended, as on a rank whose peer's streams
 /// come the other way round. The stream of the other daemon comes any time, or in between, when
+/// executors have left. The stream of the first waits before the second is there, or, kIsLate, when
 /// executors have left.
-template <class Protocol, bool kIsBetween> void submitInStreams() {
+template <class Protocol, bool kIsBetween, bool kIsLate = false> void submitInStreams() {
   auto daemon = std::make_unique<Daemon<Protocol>>();
   Thread user([&] {
-    daemon->submit(0);
+    daemon->submit(0, !kIsLate);
     if (kIsBetween)
       daemon->awaitOther();
-    daemon->submit(1);
+    daemon->submit(1, !kIsLate);
+    if (kIsLate)
+      daemon->awaitQuit();
+    for (uint32_t s = 0; kIsLate && s < kSubmissions; ++s)
+      daemon->wait(s);
   });
   Thread other([&] {
     if (kIsBetween)
@@ -288,6 +303,7 @@ TEST(ResidentLeaving, WithALookoutEverythingEnds) {
 TEST(ResidentLeaving, InStrictModeEverythingEnds) {
   EXPECT_EQ(explore(randomly(5000), submitInStreams<Correct, false>).defect, "");
   EXPECT_EQ(explore(randomly(10000), submitInStreams<Correct, true>).defect, "");
+  EXPECT_EQ(explore(randomly(5000), submitInStreams<Correct, false, true>).defect, "");
 }
 
 TEST(ResidentLeaving, DefectsAreSeen) {

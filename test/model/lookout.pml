@@ -7,12 +7,13 @@
  * queues that streams share): `roomy` says whether, for good. Time is chance: executors may find at
  * any moment that nothing has moved for long. Memory is sequentially consistent.
  *
- * In strict mode nobody stays as long as fewer streams wait than there are connections, of all
- * daemons; then what is launched can begin. A stream of another daemon waits for the first
- * submission here, too.
+ * In strict mode nobody stays until a stream waits, of whatever daemon; then one does, whatever is
+ * open. The host tells one that need not stay any more to leave. A stream comes to wait some time after the submission was made. A stream of another daemon
+ * waits for the first submission here, too, once that was made: what comes to an idle daemon while
+ * a stream waits needs a launch, which may be unable to begin.
  *
  * -DPLAIN=<i>       submission i is in no stream's order
- * -DSTRICT          strict mode; two connections
+ * -DSTRICT          strict mode
  * -DE=1             one executor in each generation
  * -DBREAK_<defect>  one of the defects that README.md lists
  */
@@ -31,7 +32,6 @@
 #endif
 
 #ifdef STRICT
-#define CONNECTIONS 2
 #define STREAMS (N + 1)
 #else
 #define STREAMS N
@@ -49,12 +49,13 @@ bool isInStream[STREAMS]; /* what a stream does with it; the last: another daemo
 bool isReached[N];      /* gates */
 bool isComplete[N];
 #ifdef STRICT
-bool mayAllLeave;
+bool mayAllLeave, isSeenTo;
+byte calledOff; /* the last generation whose lookout the host has told to leave */
 
 /* Of all daemons: streams that wait, or will; waits that have not been taken back. */
 byte numHeld;
-#define WAITS(i) (isInStream[i] && !isComplete[(i) % N]) /* the last: for the first submission */
 #endif
+#define WAITS(i) (isInStream[i] && !isComplete[(i) % N]) /* the last: for the first submission */
 
 /* The host. */
 byte started;
@@ -105,38 +106,52 @@ inline startIfQuit() { /* SubmissionSide::startIfQuit */
 }
 
 #ifdef STRICT
+#ifdef BREAK_DISMISSED
+#define COUNTED 255 /* whoever stays counts, though it was told to leave */
+#else
+#define COUNTED started
+#endif
 /* HeldStreams::enter, and leave. */
 inline countHeld() { /* HeldStreams::enter */
   atomic { /* HeldStreams::enterWith, HeldStreams::tell */
     numHeld++;
-    mayAllLeave = numHeld < CONNECTIONS
+    mayAllLeave = 0
   };
 #ifndef BREAK_STAY
   atomic { /* HeldStreams::ensureLookouts, SubmissionSide::ensureLookout */
     if
-    :: !mayAllLeave && HAS_QUIT && !STAYS(started) && ANY_OPEN -> startIfQuit()
+    :: !isSeenTo && HAS_QUIT && !(STAYS(started) && calledOff < COUNTED) && ANY_OPEN -> startIfQuit()
     :: else
-    fi
+    fi;
+    isSeenTo = 1
   }
 #endif
 }
 inline countLetGo() { /* HeldStreams::leave */
   atomic { /* HeldStreams::leave, HeldStreams::tell */
     numHeld--;
-    mayAllLeave = numHeld < CONNECTIONS
+    mayAllLeave = numHeld == 0;
+    isSeenTo = isSeenTo && numHeld != 0
   }
 }
-#define MUST_STAY (HOLDS_STREAMS && !mayAllLeave)
+#define HOLDS_ANY ((tail > 0 && !isComplete[0]) || (tail > 1 && !isComplete[1]))
+#define MUST_STAY (HOLDS_ANY && !mayAllLeave)
+#ifdef BREAK_SELF
+#define IS_NEEDED MUST_STAY
+#else
+#define IS_NEEDED HOLDS_ANY
+#endif
 #ifdef BREAK_RECHECK
 #define IS_CROWDED 0
 #else
 #define IS_CROWDED MUST_STAY
 #endif
-#define NEEDS_NO_LOOKOUT mayAllLeave
+#define IS_CALLED_OFF(g) (calledOff >= g)
 #else
 #define MUST_STAY HOLDS_STREAMS
+#define IS_NEEDED HOLDS_STREAMS
 #define IS_CROWDED 0
-#define NEEDS_NO_LOOKOUT 0
+#define IS_CALLED_OFF(g) 0
 #endif
 
 /* The daemon's thread: SubmissionSide::restartIfOpen now and then. */
@@ -145,16 +160,26 @@ proctype Keeper() { /* ResidentDaemon::keep */
   :: isOver -> break
   :: atomic { /* SubmissionSide::restartIfOpen */
       started < GENERATIONS && !isOver && HAS_QUIT && ANY_OPEN &&
-      (!HAS_LOOKOUT || hasMoved[started % 2] || NEEDS_NO_LOOKOUT) ->
+      (!HAS_LOOKOUT || hasMoved[started % 2]) ->
       startIfQuit()
     }
+#ifdef STRICT
+  :: atomic { /* SubmissionSide::dismissLookout */
+#ifdef BREAK_UNDECIDED
+      mayAllLeave && ANY_OPEN && HAS_LOOKOUT ->
+#else
+      mayAllLeave && ANY_OPEN && HAS_LOOKOUT && (!STAYS(started) || HAS_QUIT) ->
+#endif
+      calledOff = (STAYS(started) -> started : started - 1)
+    }
+#endif
   od
 }
 
 /* What is said of who stays, that they leave, and a look at the ring: one step each. The submitter
  * stores an entry, then looks whether they have left. */
 inline decideToLeave() { /* Intake::decideToLeave */
-  atomic { /* Intake::decideToLeave, Intake::mayAllLeave */
+  atomic { /* Intake::decideToLeave, Intake::mustStay */
     decision = MUST_STAY;
 #ifdef BREAK_LOOKOUT
     decision = 0;
@@ -210,12 +235,11 @@ inline attend() { /* Intake::takeEntries, Intake::openGate */
 #endif
 #define MAY_DECIDE (!isLookout && (g < GENERATIONS || isOver))
 
-#ifdef STRICT
 #define IS_KEPT_BY(g, i) (isBehind[(g) * STREAMS + i] && WAITS(i))
-#define MAY_BEGIN(g) (roomy || IS_KEPT_BY(g, 0) + IS_KEPT_BY(g, 1) + IS_KEPT_BY(g, 2) < CONNECTIONS)
+#ifdef STRICT
+#define MAY_BEGIN(g) (roomy || !(IS_KEPT_BY(g, 0) || IS_KEPT_BY(g, 1) || IS_KEPT_BY(g, 2)))
 #else
-#define MAY_BEGIN(g)                                                                               \
-  (roomy || ((!isBehind[g * N] || isComplete[0]) && (!isBehind[g * N + 1] || isComplete[1])))
+#define MAY_BEGIN(g) (roomy || !(IS_KEPT_BY(g, 0) || IS_KEPT_BY(g, 1)))
 #endif
 
 /* One that is launched begins when what was launched in the same stream before has left. */
@@ -232,7 +256,7 @@ proctype Executor(byte g; bool isFirst) { /* Executor::run */
   :: !isFirst && hasBegun[g]
   fi;
   do
-  :: isLookout && (IS_RELIEVED || !HOLDS_STREAMS) -> break
+  :: isLookout && (IS_RELIEVED || !IS_NEEDED || IS_CALLED_OFF(g)) -> break
   :: !isLookout && leaving >= g -> break
   /* a visit; all tasks are looked at */
   :: atomic { /* Executor::visit */ CAN_RUN(1) -> isComplete[1] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
@@ -255,16 +279,18 @@ end:
 
 /* The stream of a submission comes to it, lets it begin, and waits for its end. */
 proctype Stream(byte i) { /* none: the stream */
-  isInStream[i] -> isReached[i] = 1
 #ifdef STRICT
-  ;
-  isComplete[i] -> countLetGo()
+  next > i -> isReached[i] = 1;
+  isInStream[i] && isComplete[i] -> countLetGo()
+#else
+  isInStream[i] -> isReached[i] = 1
 #endif
 }
 
 #ifdef STRICT
 /* A stream of another daemon, which waits for the first submission. */
 proctype Other() { /* none: another daemon */
+  next > 0;
 #ifdef BREAK_COUNT
   isInStream[N] = 1;
   countHeld();
@@ -277,6 +303,17 @@ proctype Other() { /* none: another daemon */
 #endif
 
 /* The program. */
+inline hold(i) { /* ResidentDaemon::holdStream */
+  if
+  :: IS_STREAMED(i) ->
+#ifdef STRICT
+    countHeld();
+    startIfQuit();
+#endif
+    isInStream[i] = 1
+  :: else
+  fi
+}
 inline submit(i) { /* SubmissionSide::submit */
 #ifdef BREAK_ORDER
   if
@@ -286,24 +323,26 @@ inline submit(i) { /* SubmissionSide::submit */
   next = i + 1;
   startIfQuit()
 #else
-#ifdef STRICT
-  if
-  :: IS_STREAMED(i) -> countHeld()
-  :: else
-  fi;
-#endif
   next = i + 1;
-  startIfQuit();
-  if
-  :: IS_STREAMED(i) -> isInStream[i] = 1
-  :: else
-  fi
+  startIfQuit()
+#ifndef STRICT
+  ;
+  hold(i)
+#endif
 #endif
 }
 
 proctype User() { /* the program */
   submit(0);
+#ifdef STRICT
+  if
+  :: hold(0); submit(1)
+  :: submit(1); hold(0)
+  fi;
+  hold(1);
+#else
   submit(1);
+#endif
   isComplete[0] && isComplete[1];
   isOver = 1
 }

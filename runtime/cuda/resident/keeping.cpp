@@ -69,6 +69,8 @@ void ResidentDaemon::keep() {
 
 void ResidentDaemon::keepOnce() {
   settleComplete();
+  if (options.isStrict && heldOnDevice.count() != 0)
+    heldOnDevice.sweep(); // perhaps nobody need stay any more
   for (Tenant *tenant : allTenants()) {
     std::function<void()> afterwards;
     callTenant(*tenant, [&] { afterwards = tenant->comeBy(); });
@@ -95,10 +97,6 @@ void ResidentDaemon::keepOnce() {
     lookAtWaits();
   }
   reportLongWaits();
-  if (options.isStrict && side->hasLookout()) {
-    OnDevice on(options.device);
-    heldOnDevice.sweep(); // perhaps it need not stay any more
-  }
   side->restartIfOpen();
 }
 
@@ -152,8 +150,9 @@ bool ResidentDaemon::isAnyAtWork() const {
 
 bool ResidentDaemon::mustStop() const {
   const auto now = Clock::now();
-  // A lookout says so without being stopped; another one might not get round to beginning.
-  const bool isTold = side->hasLookout();
+  // A lookout says so without being stopped; another one might not get round to beginning, and
+  // while streams wait none of the next might.
+  const bool isTold = side->hasLookout() || heldOnDevice.count() != 0;
   std::lock_guard lock(mutex);
   if (marksState != Marks::Off && marksState != Marks::On)
     return true;
@@ -197,7 +196,7 @@ void ResidentDaemon::stopAndLook() {
   side->resume();
 }
 
-/// As many held streams as there are connections keep executors from beginning, so from leaving.
+/// Held streams may keep executors from beginning, so from leaving.
 /// Those of what is late or has failed need not be held any longer.
 void ResidentDaemon::releaseLateStreams() {
   for (Tenant *tenant : allTenants())

@@ -396,6 +396,17 @@ StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, Callback callback) 
   return *request;
 }
 
+void ResidentDaemon::begin() {
+  if (options.isStrict && heldOnDevice.count() != 0) {
+    heldOnDevice.sweep(); // what has ended need keep nobody there
+    // While streams wait a launch may be held up, and the lookout needs none: the daemon's thread
+    // makes it when something has moved.
+    if (heldOnDevice.count() != 0 && side->hasLookout())
+      return attend();
+  }
+  side->startIfQuit();
+}
+
 namespace {
 
 CUdeviceptr addressOf(uint64_t *word) { return reinterpret_cast<CUdeviceptr>(word); }
@@ -415,9 +426,11 @@ Status ResidentDaemon::letBegin(cudaStream_t stream, uint64_t request) {
   return status;
 }
 
-/// A stream counts as held before it is, and executors are there that need no launch, which streams
-/// that are held might keep from beginning.
+/// A stream counts as held before it is, and executors are there that need no launch, which a
+/// stream that is held might keep from beginning.
 Status ResidentDaemon::holdStream(cudaStream_t stream, uint64_t request) {
+  if (isComplete(request))
+    return {};
   unsigned long long number = 0;
   OnDevice on(options.device);
   Status status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");

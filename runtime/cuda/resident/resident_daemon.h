@@ -42,8 +42,8 @@ struct DaemonOptions {
   Settings settings;
   /// Collectives registered at once.
   uint32_t maxCollectives = 1024;
-  /// No executor stays when nothing moves, also while streams are held, as long as a launch can
-  /// begin; they come back every kAway, and look for so long at least.
+  /// No executor stays when nothing moves, as long as no stream waits; they come back every kAway,
+  /// and look for so long at least.
   bool isStrict = false;
   static constexpr std::chrono::microseconds kAway{1000};
   static constexpr std::chrono::microseconds kLook{500};
@@ -116,7 +116,7 @@ public:
   /// after its timeout: the tenant fails. Asks nothing of CUDA; begin() follows.
   StatusOr<uint64_t> enter(const Order &order, Callback callback = {});
   /// What has entered is executed: starts executors if there are none.
-  void begin() { side->startIfQuit(); }
+  void begin();
   /// A gated request begins when the stream has come so far. If this fails it never begins.
   Status letBegin(cudaStream_t stream, uint64_t request);
   /// What follows in the stream waits for the end of a gated request, however that is.
@@ -222,8 +222,8 @@ private:
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
   StatusOr<bool> noteHeld(uint64_t request, unsigned long long stream);
-  void letAllLeave(bool may) override { side->letAllLeave(may); }
-  void ensureLookout() override { side->ensureLookout(); }
+  void letAllLeave(bool may) override { side->stayFor(may ? StayFor::Nothing : StayFor::Anything); }
+  bool ensureLookout() override { return side->ensureLookout(); }
   StatusOr<uint32_t> takeNumber();
 
   // The daemon's thread: keeping.cpp.

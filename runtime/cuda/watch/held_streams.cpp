@@ -1,20 +1,23 @@
 #include "runtime/cuda/watch/held_streams.h"
 
-#include "runtime/cuda/watch/waiting.h"
-
-#include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 namespace occl::cuda {
+
+namespace {
+
+/// Of a stream, of enterUntil(): with more it is time to ask them.
+constexpr size_t kMostKept = 16;
+
+} // namespace
 
 void HeldStreams::attach(StrictDaemon &daemon) {
   std::lock_guard exclusive(calling);
   std::lock_guard lock(mutex);
   daemons.push_back(&daemon);
   numDaemons.store(static_cast<uint32_t>(daemons.size()), std::memory_order_release);
-  daemon.letAllLeave(!isFull);
+  daemon.letAllLeave(!isAnyHeld);
 }
 
 void HeldStreams::detach(StrictDaemon &daemon) {
@@ -25,36 +28,50 @@ void HeldStreams::detach(StrictDaemon &daemon) {
 }
 
 void HeldStreams::enter(uint64_t stream) {
-  enterWith(stream, [](Held &held) { ++held.number; });
+  (void)enterWith(stream, [](Held &held) {
+    ++held.number;
+    return false;
+  });
 }
 
 void HeldStreams::enterUntil(uint64_t stream, std::function<bool()> isOver) {
-  auto last = std::make_shared<const std::function<bool()>>(std::move(isOver));
-  enterWith(stream, [&](Held &held) { last.swap(held.isOver); });
+  auto added = std::make_shared<const std::function<bool()>>(std::move(isOver));
+  const bool areMany = enterWith(stream, [&](Held &held) {
+    held.isOver.push_back(std::move(added));
+    return held.isOver.size() > kMostKept;
+  });
+  if (areMany)
+    sweep();
 }
 
-template <class Change> void HeldStreams::enterWith(uint64_t stream, const Change &change) {
+/// What change() returns.
+template <class Change> bool HeldStreams::enterWith(uint64_t stream, const Change &change) {
+  bool result = false;
   {
     std::lock_guard lock(mutex);
-    change(streams[stream]);
-    if (!tell())
-      return;
+    result = change(streams[stream]);
+    tell();
+    if (isSeenTo)
+      return result;
   }
   ensureLookouts();
+  return result;
 }
 
-/// Who has made them as many as there are connections, or finds as many, goes on when all daemons
-/// have seen to it, whoever has them do so.
+/// Whose stream is the first, or one of the first, goes on when all daemons have seen to it,
+/// whoever has them do so.
 void HeldStreams::ensureLookouts() {
-  sweep();
   std::lock_guard exclusive(calling);
   {
     std::lock_guard lock(mutex);
-    if (!isFull)
+    if (isSeenTo)
       return;
   }
+  bool isDone = true;
   for (StrictDaemon *daemon : daemons)
-    daemon->ensureLookout();
+    isDone = daemon->ensureLookout() && isDone;
+  std::lock_guard lock(mutex);
+  isSeenTo = isAnyHeld && isDone;
 }
 
 void HeldStreams::leave(uint64_t stream) {
@@ -62,7 +79,7 @@ void HeldStreams::leave(uint64_t stream) {
   auto found = streams.find(stream);
   if (found == streams.end() || found->second.number == 0)
     return;
-  if (--found->second.number == 0 && !found->second.isOver)
+  if (--found->second.number == 0 && found->second.isOver.empty())
     streams.erase(found);
   tell();
 }
@@ -72,29 +89,30 @@ void HeldStreams::sweep() {
   {
     std::lock_guard lock(mutex);
     for (const auto &[stream, held] : streams)
-      if (held.isOver)
-        asked.emplace_back(stream, held.isOver);
+      for (const IsOver &isOver : held.isOver)
+        asked.emplace_back(stream, isOver);
   }
   std::erase_if(asked, [](const auto &entry) { return !(*entry.second)(); });
   std::lock_guard lock(mutex);
   for (const auto &[stream, isOver] : asked) {
     auto found = streams.find(stream);
-    if (found == streams.end() || found->second.isOver != isOver)
-      continue; // something came behind it
-    found->second.isOver.reset();
-    if (found->second.number == 0)
+    if (found == streams.end())
+      continue; // another one has swept, too
+    std::erase(found->second.isOver, isOver);
+    if (found->second.number == 0 && found->second.isOver.empty())
       streams.erase(found);
   }
   tell();
 }
 
-/// The words are changed with the number, under one lock. Whether there are as many as connections.
-bool HeldStreams::tell() {
-  const bool wasFull = std::exchange(isFull, streams.size() >= connections);
-  if (isFull != wasFull)
-    for (StrictDaemon *daemon : daemons)
-      daemon->letAllLeave(!isFull);
-  return isFull;
+/// With the lock: the words are changed with the number.
+void HeldStreams::tell() {
+  if (isAnyHeld == !streams.empty())
+    return;
+  isAnyHeld = !streams.empty();
+  isSeenTo = false;
+  for (StrictDaemon *daemon : daemons)
+    daemon->letAllLeave(!isAnyHeld);
 }
 
 uint32_t HeldStreams::count() const {
@@ -112,8 +130,7 @@ HeldStreams &heldStreamsOn(int device) {
   std::lock_guard lock(registry.mutex);
   std::unique_ptr<HeldStreams> &place = registry.devices[device];
   if (!place)
-    place =
-        std::make_unique<HeldStreams>(connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")));
+    place = std::make_unique<HeldStreams>();
   return *place;
 }
 

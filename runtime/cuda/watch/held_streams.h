@@ -1,13 +1,12 @@
-// The streams of this process that wait on a device, or will: whether what is launched can begin.
+// Whether streams of this process wait on a device, or will: then what they wait for must not need
+// a launch.
 //
-// With as many waiting streams as there are connections to the device nothing begins any more
-// (waiting.h). So daemons in strict mode, all of whose executors leave, must have somebody stay
-// before there are as many. A stream counts before anything that waits is put into it, and whoever
-// makes it as many as there are connections has the daemons see to that first.
-//
-// What the streams wait for can then go on without a launch; and as long as they are fewer, a
-// launch can begin. Streams that wait for events of others, and the user's own waits, count in the
-// hardware likewise, but nobody sees them here.
+// A copy to pageable memory behind a stream that waits keeps CUDA's lock, so nothing is launched
+// until it ends; a kernel that is loaded behind it keeps what is launched later from beginning; and
+// so do as many such streams as there are connections (docs/decisions/gpu/stream-order.md). So
+// daemons in strict mode, all of whose executors leave, must have somebody stay before the first
+// stream waits. It counts before anything that waits is put into it, and whoever puts that there
+// has the daemons see to it first.
 #pragma once
 
 #include "runtime/sync/atomic.h"
@@ -24,18 +23,16 @@ namespace occl::cuda {
 /// Of one device. Thread safety: any.
 class HeldStreams {
 public:
-  /// A daemon all of whose executors leave as long as they may.
+  /// A daemon all of whose executors leave as long as no stream waits.
   class StrictDaemon {
   public:
     virtual ~StrictDaemon() = default;
     /// A store; called with a lock.
     virtual void letAllLeave(bool may) = 0;
     /// May not leave any more: whatever it has open goes on from now on without another launch. May
-    /// take as long as a launch.
-    virtual void ensureLookout() = 0;
+    /// take as long as a launch. False: it is to be asked again, as executors are held off.
+    virtual bool ensureLookout() = 0;
   };
-
-  explicit HeldStreams(uint32_t connections) : connections(connections) {}
 
   /// letAllLeave() is called at once. Until detach() has returned.
   void attach(StrictDaemon &daemon);
@@ -58,20 +55,20 @@ public:
 private:
   using IsOver = std::shared_ptr<const std::function<bool()>>;
   struct Held {
-    uint32_t number = 0; // of enter()
-    IsOver isOver;       // of the last enterUntil(), if any
+    uint32_t number = 0;        // of enter()
+    std::vector<IsOver> isOver; // of each enterUntil()
   };
-  template <class Change> void enterWith(uint64_t stream, const Change &change);
+  template <class Change> bool enterWith(uint64_t stream, const Change &change);
   void ensureLookouts();
-  bool tell();
+  void tell();
 
-  const uint32_t connections;
   Atomic<uint32_t> numDaemons{0};
   Mutex calling;       // held during ensureLookout(); before `mutex`
   mutable Mutex mutex; // guards what follows
   std::map<uint64_t, Held> streams;
   std::vector<StrictDaemon *> daemons; // changed with both locks
-  bool isFull = false;                 // what they have been told
+  bool isAnyHeld = false;              // what they have been told
+  bool isSeenTo = false;               // and all have somebody stay
 };
 
 /// This process's.

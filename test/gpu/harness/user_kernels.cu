@@ -35,6 +35,17 @@ __global__ void meet(uint32_t *meeting, uint32_t *done) {
   *done = 1;
 }
 
+/// Nobody looks at what it computes; `seed` keeps the compiler from knowing it.
+__global__ void useStack(uint32_t seed, uint32_t *result) {
+  uint32_t words[1024];
+  for (uint32_t i = 0; i < 1024; ++i)
+    words[i * 7 % 1024] = seed + i;
+  for (uint32_t i = 0; i < 1024; ++i)
+    seed = words[seed % 1024] + i;
+  if (seed == 1 && result != nullptr)
+    *result = seed;
+}
+
 constexpr unsigned kAllThreads = 1024;
 
 /// Of the current device, for a kernel that is to have all of the shared memory that a thread block
@@ -85,6 +96,11 @@ int launchOnWholeDevice(void *stream, uint32_t *meeting, uint32_t *done) {
   return cudaLaunchCooperativeKernel(
       reinterpret_cast<const void *>(meet), dim3(static_cast<unsigned>(multiprocessors)),
       dim3(kAllThreads), arguments, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
+}
+
+int launchWithDeepStack(void *stream) {
+  useStack<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(3, nullptr);
+  return cudaGetLastError();
 }
 
 int launchIllegalAccess(void *stream) {

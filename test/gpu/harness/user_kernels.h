@@ -14,9 +14,13 @@ int launchOccupation(void *stream, uint32_t milliseconds);
 /// stores 1 in *done. `meeting` is zero before and after. Enqueued in a stream of the current
 /// device; a cudaError_t.
 int launchOnWholeDevice(void *stream, uint32_t *meeting, uint32_t *done);
+/// A kernel that needs a stack of 4 KiB: CUDA makes the stacks of all threads of the device anew at
+/// its first launch, and what is launched later begins after that.
+int launchWithDeepStack(void *stream);
 /// Stores to where no memory is: CUDA executes nothing of the process on the device any more.
 int launchIllegalAccess(void *stream);
-/// All of them, before anything waits: loading them later would wait, too. A cudaError_t.
+/// All but those of a deep stack, before anything waits: loading them later would wait, too. A
+/// cudaError_t.
 int loadUserKernels();
 
 } // namespace occl::gpu_test

@@ -11,8 +11,9 @@
 // which the stream says in a gate, a word of the host; and its stream is held until the completion
 // word says so. A stream that is held, or will be, must not need another launch: as long as any
 // such submission is open, one executor, the lookout, stays when all others leave, and goes on
-// alone. The next generation runs beside it, in another stream, until it sees that. Unless the host
-// says that nobody need stay (HostPage::mayAllLeave): then a launch can begin whatever is held.
+// alone. The next generation runs beside it, in another stream, until it sees that. The host may
+// say that nobody need stay, as no stream waits yet, or that somebody must whatever is open, as
+// streams wait for something else (StayFor).
 //
 // Scheduling is in choosing.h (which task comes next), executor.h (a visit), intake.h (submissions,
 // and leaving) and hand_over.h.
@@ -268,12 +269,19 @@ enum class Count : uint32_t {
 };
 inline constexpr uint32_t kNumCounts = 8;
 
+/// What a lookout stays for, as long as it is open.
+enum class StayFor : uint64_t {
+  Streamed, // what a stream waits for, or will
+  Nothing,
+  Anything
+};
+
 /// In memory of the host that the device sees too; zero at first.
 struct HostPage {
   /// Executors of generations up to this one leave. kForGood: all there will ever be.
   alignas(kApart) uint64_t leaveUpTo;
-  /// Not 0: no lookout need stay, since what is launched can begin though streams are held.
-  uint64_t mayAllLeave;
+  /// A StayFor.
+  uint64_t stayFor;
   /// The last generation of executors that has decided to leave.
   alignas(kApart) uint64_t quitGeneration;
   /// The ring of submissions.

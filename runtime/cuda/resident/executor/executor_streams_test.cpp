@@ -63,7 +63,8 @@ TEST(ResidentExecutor, OneExecutorStaysForStreamsAndGoesOnAlone) {
   group.expectRight(1);
 }
 
-/// In strict mode they leave all the same, the lookout, too, and come back to look.
+/// In strict mode, until a stream waits, they leave all the same, the lookout, too, and come back
+/// to look.
 TEST(ResidentExecutor, NobodyStaysForStreamsWhereNobodyNeedStay) {
   Group group(2, hostSettings(3));
   HostCollective &streamed = group.add(plan::testing::twoShotAllReduce(2), 700, 1);
@@ -71,20 +72,39 @@ TEST(ResidentExecutor, NobodyStaysForStreamsWhereNobodyNeedStay) {
   const uint64_t mine = group[0].submitStreamed(streamed, 0);
   group[0].reach(mine);
   ASSERT_TRUE(waitFor([&] { return side.hasLookout(); }));
-  side.letAllLeave(true);
+  side.stayFor(StayFor::Nothing);
   side.restartIfOpen();
   for (uint32_t times = 0; times < 3; ++times) {
     ASSERT_TRUE(group[0].waitForQuit(kLong)) << "all, though a stream is held";
     EXPECT_FALSE(side.hasLookout());
     side.restartIfOpen();
   }
-  side.letAllLeave(false);
+  side.stayFor(StayFor::Anything);
   side.ensureLookout();
   ASSERT_TRUE(waitFor([&] { return side.hasLookout(); }));
   const uint64_t theirs = group[1].submit(streamed, 1);
   ASSERT_TRUE(waitForBoth(group, mine, theirs));
   group.expectRight(1);
   EXPECT_TRUE(group[0].waitForQuit(kLong));
+}
+
+/// Streams wait for another daemon: here one stays though no stream will wait for what is open.
+TEST(ResidentExecutor, OneStaysForAnythingWhileOtherStreamsWait) {
+  Group group(2, hostSettings(3));
+  HostCollective &plain = group.add(plan::testing::twoShotAllReduce(2), 700, 1);
+  SubmissionSide &side = group[0].side();
+  const uint64_t mine = group[0].submit(plain, 0);
+  ASSERT_TRUE(group[0].waitForQuit(kLong));
+  EXPECT_FALSE(side.hasLookout());
+  side.stayFor(StayFor::Anything);
+  side.ensureLookout();
+  ASSERT_TRUE(waitFor([&] { return side.hasLookout(); }));
+  group[0].mayBegin(false); // it does it alone
+  const uint64_t theirs = group[1].submit(plain, 1);
+  ASSERT_TRUE(waitForBoth(group, mine, theirs));
+  group[0].mayBegin(true);
+  EXPECT_TRUE(group[0].waitForQuit(kLong));
+  group.expectRight(1);
 }
 
 /// Later generations come back to help, and find their way with the lookouts before them.

@@ -344,35 +344,57 @@ private:
       publishProgress();
   }
 
-  /// Whether a stream is held, or will be, until something open ends.
-  OCCL_HOST_DEVICE bool holdsStreams(uint64_t first) const {
-    return countOpen(first, [](const SlotView &view) { return unpack(view.words).isStreamed; }) !=
-           0;
+  /// What is open: all, and of that the streamed ones.
+  struct Open {
+    uint32_t all, streamed;
+  };
+  OCCL_HOST_DEVICE Open open(uint64_t first) const {
+    const uint32_t both = countOpen(
+        first, [](const SlotView &view) { return 1 + (unpack(view.words).isStreamed << 16); });
+    return {both & 0xffff, both >> 16};
+  }
+  /// All lanes together.
+  OCCL_HOST_DEVICE StayFor stayFor() const {
+    return static_cast<StayFor>(target.lookAtHost(&page.stayFor));
+  }
+  /// Whether a lookout has to stay for that when the others leave.
+  OCCL_HOST_DEVICE static bool mustStay(StayFor what, const Open &open) {
+    return what == StayFor::Anything ? open.all != 0
+                                     : what == StayFor::Streamed && open.streamed != 0;
   }
   /// Whether nothing that is open may begin.
   OCCL_HOST_DEVICE bool isAllShut(uint64_t first) const {
     return countOpen(first, [&](const SlotView &view) {
-             return !gates.isShut(view.sequence % kWindow);
+             return uint32_t(!gates.isShut(view.sequence % kWindow));
            }) == 0;
   }
-  template <class Matches>
-  OCCL_HOST_DEVICE uint32_t countOpen(uint64_t first, const Matches &matches) const {
+  template <class CountOf>
+  OCCL_HOST_DEVICE uint32_t countOpen(uint64_t first, const CountOf &countOf) const {
     uint32_t count = 0;
     for (uint64_t s = first + target.lane(); s < tail(); s += target.numLanes()) {
       const SlotView view = viewSlot(target, slotOf(s));
-      count += isOpen(view, s) && matches(view);
+      count += isOpen(view, s) ? countOf(view) : 0;
     }
     return target.sum(count);
   }
 
-  /// The lookout: says now and then what is waited for, and leaves when no stream needs it.
+  /// The lookout: says now and then what is waited for, and leaves when nothing is open that it
+  /// may have stayed for. If it need not stay any more, the next generation lets it go: by itself
+  /// it might just when somebody finds that one stays.
   OCCL_HOST_DEVICE void keepLookout(uint64_t first) {
     const uint64_t now = target.now();
     if (now - published > kPublishEvery) {
       published = now;
       publishWaits(first, tail());
     }
-    isRelieved = !holdsStreams(first);
+    const Open left = open(first);
+    if ((stayFor() == StayFor::Streamed ? left.streamed : left.all) != 0)
+      return;
+    // Who submits and finds that one stays starts nobody: as in decideToLeave().
+    target.storeToHostFenced(&lookout().left, generation);
+    isRelieved = !target.hasEntry(page.entries, tail());
+    if (!isRelieved && target.lane() == 0)
+      target.postToHost(&lookout().left, 0);
   }
   OCCL_HOST_DEVICE HostPage::Lookout &lookout() const { return page.lookouts[generation % 2]; }
 
@@ -509,23 +531,21 @@ private:
       return;
     if (!isEmpty)
       publishWaits(first, tail());
-    decideToLeave(!isEmpty && holdsStreams(first));
+    decideToLeave(isEmpty ? Open{} : open(first));
   }
-  /// All lanes together.
-  OCCL_HOST_DEVICE bool mayAllLeave() const { return target.lookAtHost(&page.mayAllLeave) != 0; }
 
   /// The host stores an entry, or that somebody has to stay, then reads the generation that quits;
   /// here it is the other way round, with a sequentially consistent fence between on both sides:
   /// one of the two sees the other. A lookout comes by, whatever it is.
-  OCCL_HOST_DEVICE void decideToLeave(bool holds) {
+  OCCL_HOST_DEVICE void decideToLeave(const Open &left) {
     // First say that all leave, then look at the ring once more: a submitter stores its entry
     // first, and looks then whether executors are there. One of the two sees the other.
-    const bool stays = holds && !mayAllLeave();
+    const bool stays = mustStay(stayFor(), left);
     if (target.lane() == 0)
       target.postToHost(&lookout().stays, stays ? generation : 0);
     target.fenceAll();
     target.storeToHostFenced(&page.quitGeneration, generation);
-    if (!stays && (target.hasEntry(page.entries, tail()) || (holds && !mayAllLeave()))) {
+    if (!stays && (target.hasEntry(page.entries, tail()) || mustStay(stayFor(), left))) {
       target.storeToHostFenced(&page.quitGeneration, generation - 1);
       return;
     }

@@ -43,17 +43,46 @@ void SubmissionSide::ensureStarted() {
     startNext();
 }
 
-void SubmissionSide::ensureLookout() {
+bool SubmissionSide::ensureLookout() {
   using namespace std::chrono_literals;
   threadFence(std::memory_order_seq_cst); // as in startIfQuit()
   for (Deadline deadline(1s);; sleepFor(100us)) {
     std::lock_guard lock(starting);
     if (isHeld && !deadline.passed())
       continue;
-    if (!isHeld && !isAborted() && hasQuit() && !staysOf(starts()) && anyOpen())
+    // One that has been called off does not stay.
+    const bool stays = staysOf(starts()) && !isCalledOff(starts());
+    if (!isHeld && !isAborted() && hasQuit() && !stays && anyOpen())
       startNext();
-    return;
+    return !isHeld;
   }
+}
+
+/// A lookout that need not stay any more leaves without waiting for the next generation: a launch
+/// may wait for what waits for the lookout. So does one that others have been launched behind, in
+/// the same stream, as it seemed to have left, too.
+void SubmissionSide::dismissLookout() {
+  if (!needsNoLookout() || !hasLookout())
+    return;
+  std::unique_lock lock(starting, std::try_to_lock);
+  if (!lock || isHeld || !needsNoLookout())
+    return;
+  // Whoever needs one from now on comes with the lock, and sees what is stored here. But not what
+  // executors are about to say: one that will stay, and has not quit yet, counts for others.
+  const uint64_t last = starts();
+  if (staysOf(last)) {
+    if (hasQuit())
+      callOff(last);
+  } else if (isStartPending() && staysOf(last - 1)) {
+    callOff(last - 1);
+  }
+}
+
+/// Never takes anything back.
+void SubmissionSide::callOff(uint64_t upTo) {
+  uint64_t before = loadShared(&page.leaveUpTo, std::memory_order_relaxed);
+  while (before < upTo && !exchangeShared(&page.leaveUpTo, before, upTo))
+    ;
 }
 
 /// Under the lock `starting`; those of the last generation have left, but for a lookout.
@@ -67,9 +96,7 @@ void SubmissionSide::startNext() {
 void SubmissionSide::hold() {
   std::lock_guard lock(starting);
   isHeld = true;
-  if (!isAborted())
-    storeShared(&page.leaveUpTo, started.load(std::memory_order_relaxed),
-                std::memory_order_release);
+  callOff(started.load(std::memory_order_relaxed));
 }
 
 void SubmissionSide::releaseStream(uint64_t request) {
@@ -100,15 +127,17 @@ void SubmissionSide::resume() {
 }
 
 void SubmissionSide::restartIfOpen() {
-  if (!hasQuit() || !anyOpen())
+  if (!anyOpen())
+    return;
+  dismissLookout();
+  if (!hasQuit())
     return;
   const uint64_t generation = started.load(std::memory_order_relaxed);
   if (hasLookout()) {
-    // One that moves nothing is enough. Who comes next may leave with it, if nobody need stay.
-    if (loadShared(&page.lookouts[generation % 2].moved, std::memory_order_relaxed) != generation &&
-        loadShared(&page.mayAllLeave, std::memory_order_relaxed) == 0)
+    // One that moves nothing is enough.
+    if (loadShared(&page.lookouts[generation % 2].moved, std::memory_order_relaxed) != generation)
       return;
-  } else if (!isTimeToLook()) {
+  } else if (needsNoLookout() && !isTimeToLook()) {
     return;
   }
   startIfQuit();

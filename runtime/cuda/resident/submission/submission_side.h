@@ -56,14 +56,14 @@ public:
   /// start has been made when this returns. Not while they are held.
   void ensureStarted();
 
-  /// Whether all executors may leave though streams are held: what is launched must be able to
-  /// begin as long as that is so.
-  void letAllLeave(bool may) {
-    storeShared(&page.mayAllLeave, uint64_t(may), std::memory_order_release);
+  /// What one executor stays for when the others leave; without this call StayFor::Streamed.
+  void stayFor(StayFor what) {
+    storeShared(&page.stayFor, static_cast<uint64_t>(what), std::memory_order_release);
   }
-  /// After letAllLeave(false): if anything is open, one executor stays from now on, or executors
-  /// have been started of which one will. Waits for a hold to end, a second at most.
-  void ensureLookout();
+  /// After stayFor(StayFor::Anything): if anything is open, one executor stays from now on, or
+  /// executors have been started of which one will. Waits for a hold to end, a second at most:
+  /// false if it has not.
+  bool ensureLookout();
 
   /// How many there have been.
   uint64_t submitted() const { return next.load(std::memory_order_acquire); }
@@ -99,7 +99,7 @@ public:
   void releaseStream(uint64_t request);
 
   /// All executors leave for good, after the visits that they are in.
-  void abort() { storeShared(&page.leaveUpTo, kForGood, std::memory_order_release); }
+  void abort() { callOff(kForGood); }
   bool isAborted() const {
     return loadShared(&page.leaveUpTo, std::memory_order_acquire) == kForGood;
   }
@@ -131,6 +131,15 @@ private:
   uint64_t oldestOpen() const;
   bool staysOf(uint64_t generation) const;
   bool mayAnyBegin() const;
+  bool needsNoLookout() const {
+    return loadShared(&page.stayFor, std::memory_order_acquire) ==
+           static_cast<uint64_t>(StayFor::Nothing);
+  }
+  bool isCalledOff(uint64_t generation) const {
+    return loadShared(&page.leaveUpTo, std::memory_order_acquire) >= generation;
+  }
+  void callOff(uint64_t upTo);
+  void dismissLookout();
   bool isTimeToLook();
   void startNext();
 

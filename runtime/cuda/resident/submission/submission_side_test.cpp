@@ -200,15 +200,69 @@ TEST_F(SubmissionSideTest, ALookoutThatMovesNothingIsLeftAlone) {
   EXPECT_FALSE(wasBeside);
 }
 
-/// In strict mode, while what is launched can begin: nobody need stay.
-TEST_F(SubmissionSideTest, ALookoutThatNeedNotStayIsRelieved) {
+/// In strict mode, while no stream waits: nobody need stay.
+TEST_F(SubmissionSideTest, ALookoutThatNeedNotStayIsDismissed) {
   ASSERT_NO_FATAL_FAILURE(submitToALookout());
   side.restartIfOpen();
-  EXPECT_EQ(starts.size(), 1u);
-  side.letAllLeave(true);
+  EXPECT_EQ(page->leaveUpTo, 0u);
+  side.stayFor(StayFor::Nothing);
+  side.restartIfOpen();
+  EXPECT_EQ(page->leaveUpTo, 1u);
+  EXPECT_EQ(starts.size(), 1u) << "that needs no launch";
+  page->lookouts[1].left = 1;
   side.restartIfOpen();
   EXPECT_EQ(starts.size(), 2u);
-  EXPECT_TRUE(wasBeside);
+  EXPECT_FALSE(wasBeside);
+}
+
+/// While streams wait they come again at once.
+TEST_F(SubmissionSideTest, ExecutorsDoNotStayAwayWhileStreamsWait) {
+  SubmissionSide strict(
+      *page, [this](uint64_t generation, bool) { starts.push_back(generation); },
+      std::chrono::hours(1));
+  strict.stayFor(StayFor::Anything);
+  Submission streamed = someSubmission(0);
+  streamed.isStreamed = true; // and its stream has not come
+  ASSERT_EQ(strict.submit(streamed), 0u);
+  strict.hold();
+  quit(1);
+  strict.resume();
+  EXPECT_EQ(starts.size(), 2u);
+}
+
+/// Somebody needs one just when it has been dismissed.
+TEST_F(SubmissionSideTest, ALookoutThatIsDismissedDoesNotCount) {
+  ASSERT_NO_FATAL_FAILURE(submitToALookout());
+  side.stayFor(StayFor::Nothing);
+  side.restartIfOpen();
+  side.stayFor(StayFor::Anything);
+  EXPECT_TRUE(side.ensureLookout());
+  EXPECT_EQ(starts.size(), 2u);
+  EXPECT_TRUE(wasBeside) << "it may still be there";
+}
+
+/// It had said that it leaves, others were started behind it, and it stays.
+TEST_F(SubmissionSideTest, ALookoutThatOthersWaitBehindIsDismissed) {
+  ASSERT_NO_FATAL_FAILURE(submitToALookout());
+  page->lookouts[1].stays = 0;
+  side.startIfQuit();
+  EXPECT_EQ(starts.size(), 2u);
+  EXPECT_FALSE(wasBeside);
+  page->lookouts[1].stays = 1;
+  side.restartIfOpen();
+  EXPECT_EQ(page->leaveUpTo, 0u);
+  side.stayFor(StayFor::Nothing);
+  side.restartIfOpen();
+  EXPECT_EQ(page->leaveUpTo, 1u);
+}
+
+TEST_F(SubmissionSideTest, AnAbortIsNotTakenBack) {
+  ASSERT_NO_FATAL_FAILURE(submitToALookout());
+  side.abort();
+  side.stayFor(StayFor::Nothing);
+  side.restartIfOpen();
+  side.hold();
+  EXPECT_EQ(page->leaveUpTo, kForGood);
 }
 
 TEST_F(SubmissionSideTest, SomebodyStaysOrIsStartedForWhatIsOpen) {
@@ -236,6 +290,7 @@ TEST_F(SubmissionSideTest, ExecutorsStayAway) {
   constexpr auto kAway = std::chrono::milliseconds(20);
   SubmissionSide strict(
       *page, [this](uint64_t generation, bool) { starts.push_back(generation); }, kAway);
+  strict.stayFor(StayFor::Nothing);
   Submission streamed = someSubmission(0);
   streamed.isStreamed = true;
   ASSERT_EQ(strict.submit(streamed), 0u);
