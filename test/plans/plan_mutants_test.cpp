@@ -38,6 +38,7 @@ constexpr Case kCases[] = {
     {"allreduce/one_shot", "-D ranks=4"},
     {"allreduce/recursive_halving_doubling", "-D ranks=4"},
     {"allreduce/ring", "-D ranks=5"},
+    {"allreduce/two_level", "-D nodes=2 -D gpus=3"},
     {"alltoall/all_pairs", "-D ranks=4"},
     {"alltoall/three_step", "-D nodes=2 -D gpus=3"},
     {"alltoall/two_step", "-D nodes=2 -D gpus=3"},
