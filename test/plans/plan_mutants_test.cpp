@@ -34,7 +34,7 @@ constexpr Case kCases[] = {
     {"allreduce/all_pairs", "-D ranks=4"},
     {"allreduce/double_binary_tree", "-D ranks=5"},
     {"allreduce/hierarchical", "-D nodes=2 -D gpus=3"},
-    {"allreduce/nv_group", "-D groups=2 -D gpus=3"},
+    {"allreduce/nv_group", "-D nodes=2 -D gpus=3"},
     {"allreduce/one_shot", "-D ranks=4"},
     {"allreduce/recursive_halving_doubling", "-D ranks=4"},
     {"allreduce/ring", "-D ranks=5"},
