@@ -6,7 +6,8 @@
       prints the options, but for ranks and parameters of the algorithm
   compile_plans.py archive <occlc> <pack_plans> <folder of algorithms> <output>
       compiles what runtime/plan_library embeds, for pack_plans to verify and pack: for 1 to 32 ranks on hosts and 1 to 8 on devices,
-      there in streams and by the resident daemon, with registered and with ordinary buffers
+      there in streams and by the resident daemon, with registered and with ordinary buffers; for islands of as many ranks each up to
+      16 ranks
 """
 import concurrent.futures
 import os
@@ -16,6 +17,7 @@ import tempfile
 
 BUFFERS = ("registered", "ordinary")
 MAX_RANKS = {"host": 32, "device": 8, "resident": 8}
+MAX_RANKS_ON_ISLANDS = 16
 
 
 def limited(options, limit):
@@ -48,8 +50,17 @@ def numbers_in(ranks):
         yield from range(int(first), int(last or first) + 1)
 
 
+def shapes_in(ranks, most):
+    """(ranks, islands) of "2,5-8", all on one island, or of "2-4x2-8": so many islands of so many ranks."""
+    islands, _, of_each = ranks.rpartition("x")
+    for n in numbers_in(islands or "1"):
+        for size in numbers_in(of_each):
+            if n * size <= (min(most, MAX_RANKS_ON_ISLANDS) if islands else most):
+                yield n * size, n
+
+
 def rows_of(path, where):
-    """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order. A row may be for one class."""
+    """(collective, ranks, islands, algorithm, limit, options by class) of each row and shape, in their order. A row may be for one class."""
     for line in open(path, encoding="utf-8"):
         if line.startswith("#"):
             continue
@@ -66,16 +77,15 @@ def rows_of(path, where):
         }
         if buffers:
             options_of = {where + "-" + buffers: options_of[where + "-" + buffers]}
-        for n in numbers_in(ranks):
-            if n <= MAX_RANKS[where]:
-                yield collective, n, algorithm, limit, options_of
+        for n, islands in shapes_in(ranks, MAX_RANKS[where]):
+            yield collective, n, islands, algorithm, limit, options_of
 
 
-def compile_plan(occlc, folder, collective, ranks, algorithm, options, path):
+def compile_plan(occlc, folder, collective, ranks, islands, algorithm, options, path):
     name, *parameters = algorithm.split(":")
-    defines = [word for parameter in parameters for word in ("-D", parameter)]
-    subprocess.run([occlc, "compile", f"{folder}/{collective}/{name}.coll", "-D", f"ranks={ranks}", *defines, *options,
-                    "-o", path], check=True)
+    shape = [f"ranks={ranks}"] if islands == 1 else [f"nodes={islands}", f"gpus={ranks // islands}"]
+    defines = [word for parameter in shape + parameters for word in ("-D", parameter)]
+    subprocess.run([occlc, "compile", f"{folder}/{collective}/{name}.coll", *defines, *options, "-o", path], check=True)
 
 
 def archive(occlc, pack_plans, folder, output):
@@ -83,13 +93,15 @@ def archive(occlc, pack_plans, folder, output):
     files, jobs, lines = {}, [], []  # what is compiled once, though several rows have it
     with tempfile.TemporaryDirectory() as scratch:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for collective, ranks, algorithm, limit, options_of in rows:
+            for collective, ranks, islands, algorithm, limit, options_of in rows:
                 for where, options in options_of.items():
-                    key = (collective, ranks, algorithm, *options)
-                    if key not in files:
+                    key = (collective, ranks, islands, algorithm, *options)
+                    if algorithm == "flat":
+                        files[key] = "-"
+                    elif key not in files:
                         files[key] = os.path.join(scratch, f"{len(files):05}.cbor")
-                        jobs.append(pool.submit(compile_plan, occlc, folder, collective, ranks, algorithm, options, files[key]))
-                    lines.append("\t".join(map(str, [where, collective, ranks, limit, algorithm, files[key]])) + "\n")
+                        jobs.append(pool.submit(compile_plan, occlc, folder, *key[:4], options, files[key]))
+                    lines.append("\t".join(map(str, [where, collective, ranks, islands, limit, algorithm, files[key]])) + "\n")
             for job in jobs:
                 job.result()
         plans = os.path.join(scratch, "plans")

@@ -25,6 +25,7 @@ mpi=(${LAUNCH:-} mpirun ${BINDING:---oversubscribe --bind-to none})
 # The plans of a collective for so many ranks, as options of the program: smallest sizes first.
 plans_of() {
   grep "^$1	" "$algorithms/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol buffers; do
+    [[ "$ranks" != *x* ]] || continue # of several machines
     ((${ranks%-*} <= $2 && $2 <= ${ranks#*-})) || continue
     [[ "$buffers" != "${arePrivate:+registered}" || -z "$buffers" ]] || continue
     [[ "$buffers" != ordinary || -n "$arePrivate" ]] || continue

@@ -12,15 +12,23 @@ namespace {
 
 class Relabelling {
 public:
-  Relabelling(const Plan &plan, uint32_t root)
-      : plan(plan), root(root), shift((root + plan.numRanks - plan.root) % plan.numRanks) {}
+  Relabelling(const Plan &plan, uint32_t root, uint32_t numIslands)
+      : plan(plan), root(root), newRanks(plan.numRanks), oldRanks(plan.numRanks) {
+    const uint32_t size = plan.numRanks / numIslands; // of an island
+    for (uint32_t old = 0; old < plan.numRanks; ++old) {
+      const uint32_t island = old / size + root / size + numIslands - plan.root / size;
+      const uint32_t local = old % size + root % size + size - plan.root % size;
+      newRanks[old] = island % numIslands * size + local % size;
+      oldRanks[newRanks[old]] = old;
+    }
+  }
 
   Expected<Plan> run() && {
     copyHeader();
     for (const Connection &connection : plan.connections)
       addConnection(connection);
     for (uint32_t r = 0; r < plan.numRanks; ++r)
-      addRank(plan.ranks[oldRank(r)]);
+      addRank(plan.ranks[oldRanks[r]]);
     for (const Requirement &requirement : plan.requirements)
       addRequirement(requirement);
     for (const Witness &witness : plan.witnesses) {
@@ -38,8 +46,7 @@ public:
   }
 
 private:
-  uint32_t newRank(uint32_t rank) const { return (rank + shift) % plan.numRanks; }
-  uint32_t oldRank(uint32_t rank) const { return (rank + plan.numRanks - shift) % plan.numRanks; }
+  uint32_t newRank(uint32_t rank) const { return newRanks[rank]; }
 
   void copyHeader() {
     Plan &header = builder.header();
@@ -144,23 +151,27 @@ private:
   }
 
   const Plan &plan;
-  uint32_t root, shift;
+  uint32_t root;
+  std::vector<uint32_t> newRanks, oldRanks;
   PlanBuilder builder;
   bool isTorn = false;
 };
 
 } // namespace
 
-Expected<Plan> relabelled(const Plan &plan, uint32_t root) {
+Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t numIslands) {
   if (root >= plan.numRanks)
     return Status::error("there is no root " + std::to_string(root) + " in a plan of " +
                          std::to_string(plan.numRanks) + " ranks");
+  if (numIslands == 0 || plan.numRanks % numIslands != 0)
+    return Status::error("a plan of " + std::to_string(plan.numRanks) + " ranks is for no " +
+                         std::to_string(numIslands) + " islands of as many ranks each");
   const std::string &of = plan.collective;
   if (of != "broadcast" && of != "reduce" && of != "gather" && of != "scatter")
     return Status::error("a plan of " + of + " has no root");
   if (root == plan.root)
     return plan;
-  return Relabelling(plan, root).run();
+  return Relabelling(plan, root, numIslands).run();
 }
 
 } // namespace occl::plan

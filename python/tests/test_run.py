@@ -20,9 +20,7 @@ from occl._plan import reference
 @pytest.mark.parametrize("name", [name for name in occl.algorithms() if "v/" not in name])
 def test_every_algorithm_is_right(name):
     define = {"nodes": 2, "gpus": 2} if name.split("/")[1] in (
-        "hierarchical", "two_step", "three_step", "all_nics") else {"ranks": 4}
-    if name == "allreduce/nv_group":
-        define = {"groups": 2, "gpus": 2}
+        "hierarchical", "nv_group", "two_level", "two_step", "three_step", "all_nics") else {"ranks": 4}
     plan = occl.compile(occl.algorithms(name), define=define)
     result = occl.run(plan, count=1000 * plan.document["partChunks"], dtype="int32", warmup=1,
                       iterations=2)

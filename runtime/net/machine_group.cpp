@@ -3,6 +3,7 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
+#include "runtime/net/even_islands.h"
 #include "runtime/net/network.h"
 #include "runtime/net/rendezvous/host_id.h"
 #include "runtime/net/rendezvous/rendezvous.h"
@@ -39,8 +40,9 @@ class MachineGroup final : public Group {
 public:
   /// `island`: the ranks of this one, ascending; `local` has them in that order.
   MachineGroup(uint32_t rank, std::unique_ptr<Group> local, const std::vector<uint32_t> &island,
-               Origin origin)
-      : origin(std::move(origin)), islandGroup(std::move(local)), island(island) {
+               uint32_t numEvenIslands, Origin origin)
+      : origin(std::move(origin)), numEvenIslands(numEvenIslands), islandGroup(std::move(local)),
+        island(island) {
     ownRank = rank;
     processes = true;
   }
@@ -64,6 +66,7 @@ public:
   std::span<std::byte> ownSegment() const { return islandGroup->segment(localRank(ownRank)); }
 
   const Origin origin;
+  const uint32_t numEvenIslands;
 
 private:
   uint32_t localRank(uint32_t rank) const {
@@ -123,6 +126,7 @@ private:
   Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
   Origin origin(const Hash &host) const;
+  std::vector<Hash> hosts() const;
 
   const MachineGroupOptions &options;
   const Deadline deadline;
@@ -151,8 +155,8 @@ StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor liste
   auto local = formIsland();
   if (!local.ok() || (mayBeLocal && others.empty()))
     return local;
-  auto group =
-      std::make_unique<MachineGroup>(options.rank, std::move(*local), island, origin(host));
+  auto group = std::make_unique<MachineGroup>(options.rank, std::move(*local), island,
+                                              evenIslands(hosts()), origin(host));
   if (Status connected = connectAll(); !connected.ok())
     return connected;
   auto mirrors = makeMirrors(group->ownSegment());
@@ -169,6 +173,13 @@ Origin Joiner::origin(const Hash &host) const {
   for (const Card &card : met->cards)
     kept.addresses.push_back(card.listener);
   return kept;
+}
+
+std::vector<Hash> Joiner::hosts() const {
+  std::vector<Hash> ofRanks;
+  for (const Card &card : met->cards)
+    ofRanks.push_back(card.host);
+  return ofRanks;
 }
 
 Status Joiner::readName() {
@@ -319,6 +330,10 @@ bool isAddress(std::string_view name) { return name.find(':') != std::string_vie
 
 StatusOr<std::unique_ptr<Group>> formMachineGroup(const MachineGroupOptions &options) {
   return Joiner(options).run();
+}
+
+uint32_t numEvenIslands(const Group &group) {
+  return group.network() ? static_cast<const MachineGroup &>(group).numEvenIslands : 1;
 }
 
 StatusOr<DivisionListener> listenForDivision() {

@@ -34,6 +34,10 @@ struct MachineGroupOptions : bootstrap::ProcessGroupOptions {
 /// InvalidArgument for the name.
 StatusOr<std::unique_ptr<bootstrap::Group>> formMachineGroup(const MachineGroupOptions &options);
 
+/// How many islands the ranks of `group` lie on if each has as many, more than one, and they are
+/// numbered island by island; else 1. The same on all ranks. Any thread.
+uint32_t numEvenIslands(const bootstrap::Group &group);
+
 /// What a rank brings along when a group of several machines is divided: where the others come if
 /// it is the first of them. Whoever gives up before destroys it.
 struct DivisionListener {

@@ -72,7 +72,7 @@ bool readEntry(Words &words, Entry &entry) {
 
 StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  constexpr std::string_view kBegin = "OCCL plans 3 ";
+  constexpr std::string_view kBegin = "OCCL plans 4 ";
   const size_t end = text.substr(0, 64).find('\n');
   if (!text.starts_with(kBegin) || end == text.npos)
     return damaged("it does not begin as one");
@@ -103,9 +103,13 @@ Status Archive::readIndex() {
       Group &group = all.emplace_back();
       group.planClass = words.next();
       group.collective = words.next();
-      isRight = words.read(group.numRanks);
+      isRight = words.read(group.numRanks) && words.read(group.numIslands) &&
+                group.numIslands > 0 && group.numRanks % group.numIslands == 0;
+    } else if (what == "flat" && !all.empty()) {
+      isRight = words.read(all.back().flatBytes);
     } else if (what == "plan" && !all.empty()) {
       Entry &entry = all.back().entries.emplace_back();
+      entry.numIslands = all.back().numIslands;
       isRight = readEntry(words, entry) && entry.firstByte <= packed.size() &&
                 entry.packedBytes <= packed.size() - entry.firstByte;
       end = std::max(end, entry.firstByte + entry.packedBytes);

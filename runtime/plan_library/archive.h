@@ -1,12 +1,14 @@
 // The archive of plans that the library comes with: an index, and each plan as columns of numbers
 // (columns.h), packed by itself. pack_plans.cpp, which has verified them, makes it.
 //
-// A line "OCCL plans 3 <packed bytes of the index> <its bytes>", the index, the plans; index and
+// A line "OCCL plans 4 <packed bytes of the index> <its bytes>", the index, the plans; index and
 // plans are frames of zstd with a checksum. The index, as text:
-//   for <class> <collective> <ranks>
+//   for <class> <collective> <ranks> <islands>
+//   flat <up to how many bytes>
 //   plan <up to how many bytes, or -> <algorithm> <hash> <first byte> <packed bytes> <bytes>
-// Plans are for the group that was named last, the smallest sizes first. The first byte of a frame
-// counts from the first plan's on.
+// Plans are for the group that was named last, the smallest sizes first; of several islands first
+// may come up to which size those for one island serve. The first byte of a frame counts from the
+// first plan's on.
 #pragma once
 
 #include "plan/model/plan.h"
@@ -24,16 +26,20 @@ namespace occl::plan_library {
 /// A plan of the archive.
 struct Entry {
   uint64_t maxBytes = 0;      // of one part that it is chosen for; ~0: any
+  uint32_t numIslands = 1;    // as its group has
   std::string_view algorithm; // with its parameters, as in the tables
   uint64_t hash = 0;          // plan::hashPlan
   uint64_t firstByte = 0, packedBytes = 0, numBytes = 0;
 };
 
-/// Entries of a class, collective and number of ranks, smallest sizes first.
+/// Entries of a class, collective, number of ranks and of islands, smallest sizes first.
 struct Group {
   std::string_view planClass; // "host-registered", "host-ordinary", "device-..."
   std::string_view collective;
   uint32_t numRanks = 0;
+  /// On which the ranks lie, as many on each, and numbered island by island.
+  uint32_t numIslands = 1;
+  uint64_t flatBytes = 0; // for parts of so many bytes the entries for one island come before
   std::vector<Entry> entries;
 };
 

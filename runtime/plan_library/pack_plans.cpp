@@ -1,6 +1,7 @@
 // pack_plans <list> <archive>: verifies plans of occlc and packs them (archive.h). A line of the
-// list for each: class, collective, ranks, limit or -, algorithm, file, with tabs in between; of a
-// class, collective and number of ranks smallest sizes first. A part of the build.
+// list for each: class, collective, ranks, islands, limit or -, algorithm, file, with tabs in
+// between; of a class, collective, number of ranks and of islands smallest sizes first. Algorithm
+// "flat", which has no file: up to the limit what one island has. A part of the build.
 #include "plan/io/reader.h"
 #include "plan/model/hash.h"
 #include "plan/verify/verifier.h"
@@ -30,7 +31,9 @@ namespace {
 [[noreturn]] void fail(const std::string &why) { throw std::runtime_error(why); }
 
 struct Row {
-  std::string planClass, collective, ranks, limit, algorithm, file;
+  std::string planClass, collective, ranks, islands, limit, algorithm, file;
+
+  bool isFlat() const { return algorithm == "flat"; }
 };
 
 struct Packed {
@@ -46,8 +49,8 @@ std::vector<Row> rowsOf(const char *path) {
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     Row row;
-    for (std::string *field :
-         {&row.planClass, &row.collective, &row.ranks, &row.limit, &row.algorithm, &row.file})
+    for (std::string *field : {&row.planClass, &row.collective, &row.ranks, &row.islands,
+                               &row.limit, &row.algorithm, &row.file})
       if (!std::getline(fields, *field, '\t'))
         fail(std::string(path) + " has the line '" + line + "'");
     rows.push_back(row);
@@ -90,25 +93,16 @@ Packed packPlan(const Row &row) {
   return {plan::hashPlan(*read), columns.size(), 0, pack(columns)};
 }
 
-void packAll(const char *list, const char *output) {
-  plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
-  const std::vector<Row> rows = rowsOf(list);
-  std::map<std::string, Packed> byFile;
-  std::vector<std::pair<const Row *, Packed *>> files; // each once, though several rows have it
-  for (const Row &row : rows)
-    if (const auto [found, isNew] = byFile.try_emplace(row.file); isNew)
-      files.emplace_back(&row, &found->second);
-  plan::parallelFor(files.size(), ~0ull,
-                    [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
-  std::string frames;
-  for (auto &[file, packed] : byFile) {
-    packed.firstByte = frames.size();
-    frames += packed.frame;
-  }
+std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Packed> &byFile) {
   std::map<std::string, std::string> groups; // the lines of each
   for (const Row &row : rows) {
-    const Packed &packed = byFile[row.file];
-    std::string &lines = groups[row.planClass + " " + row.collective + " " + row.ranks];
+    std::string &lines =
+        groups[row.planClass + " " + row.collective + " " + row.ranks + " " + row.islands];
+    if (row.isFlat()) {
+      lines += "flat " + row.limit + "\n";
+      continue;
+    }
+    const Packed &packed = byFile.at(row.file);
     lines += "plan " + row.limit + " " + row.algorithm;
     for (uint64_t number :
          {packed.hash, packed.firstByte, uint64_t{packed.frame.size()}, packed.bytes})
@@ -118,9 +112,31 @@ void packAll(const char *list, const char *output) {
   std::string index;
   for (const auto &[group, lines] : groups)
     index += "for " + group + "\n" + lines;
+  return index;
+}
+
+void packAll(const char *list, const char *output) {
+  plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
+  const std::vector<Row> rows = rowsOf(list);
+  std::map<std::string, Packed> byFile;
+  std::vector<std::pair<const Row *, Packed *>> files; // each once, though several rows have it
+  for (const Row &row : rows) {
+    if (row.isFlat())
+      continue;
+    if (const auto [found, isNew] = byFile.try_emplace(row.file); isNew)
+      files.emplace_back(&row, &found->second);
+  }
+  plan::parallelFor(files.size(), ~0ull,
+                    [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
+  std::string frames;
+  for (auto &[file, packed] : byFile) {
+    packed.firstByte = frames.size();
+    frames += packed.frame;
+  }
+  const std::string index = indexOf(rows, byFile);
   const std::string packedIndex = pack(index);
   std::ofstream archive(output, std::ios::binary);
-  archive << "OCCL plans 3 " << packedIndex.size() << " " << index.size() << "\n"
+  archive << "OCCL plans 4 " << packedIndex.size() << " " << index.size() << "\n"
           << packedIndex << frames;
   archive.close();
   if (!archive)

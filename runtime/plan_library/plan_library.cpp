@@ -35,8 +35,13 @@ bool hasRoot(Kind kind) {
          kind == Kind::Scatter;
 }
 
+std::string textOf(uint32_t numRanks, uint32_t numIslands) {
+  return std::to_string(numRanks) + " ranks" +
+         (numIslands > 1 ? " on " + std::to_string(numIslands) + " islands" : "");
+}
+
 std::string textOf(const Wanted &wanted) {
-  return std::string(nameOf(wanted.kind)) + " of " + std::to_string(wanted.numRanks) + " ranks";
+  return std::string(nameOf(wanted.kind)) + " of " + textOf(wanted.numRanks, wanted.numIslands);
 }
 
 Status check(const Wanted &wanted) {
@@ -48,6 +53,9 @@ Status check(const Wanted &wanted) {
             textOf(wanted) + ": OCCL comes with plans for 1 to " +
                 std::to_string(maxRanks(wanted.where)) +
                 " ranks; compile a plan of your own with occlc and give it to the call"};
+  if (wanted.numIslands == 0 || wanted.numRanks % wanted.numIslands != 0)
+    return {StatusCode::InvalidArgument,
+            textOf(wanted) + ": plans are for islands of as many ranks each; say 1 for others"};
   if (hasRoot(wanted.kind) ? wanted.root >= wanted.numRanks : wanted.root != 0)
     return {StatusCode::InvalidArgument,
             textOf(wanted) + ": root is " + std::to_string(wanted.root) +
@@ -99,18 +107,18 @@ void PlanLibrary::prepare() {
     readArchive();
 }
 
-StatusOr<std::vector<std::string>> PlanLibrary::algorithmsFor(Kind kind, uint32_t numRanks,
-                                                              PlanClass where) {
+StatusOr<std::vector<std::string>>
+PlanLibrary::algorithmsFor(Kind kind, uint32_t numRanks, PlanClass where, uint32_t numIslands) {
   std::lock_guard lock(mutex);
   if (!archive)
     readArchive();
   if (!archive->ok())
     return archive->status();
-  const BySize &sizes = index[static_cast<size_t>(where)][static_cast<size_t>(kind)];
   std::vector<std::string> algorithms;
-  if (numRanks < sizes.size())
-    for (const Choice &choice : sizes[numRanks])
-      if (!choice.table)
+  for (const auto choices :
+       choicesFor({static_cast<size_t>(where), static_cast<size_t>(kind), numRanks, numIslands}))
+    for (const Choice &choice : choices)
+      if (choice.entry && !choice.table)
         algorithms.emplace_back(choice.entry->algorithm);
   return algorithms;
 }
@@ -153,20 +161,49 @@ void PlanLibrary::readArchive() {
   archive = std::make_unique<const StatusOr<Archive>>(Archive::read(bytes));
   if (!archive->ok())
     return;
-  for (const Group &group : (**archive).groups()) {
-    const size_t where = positionOf(group.planClass, kClasses);
-    const size_t kind = positionOf(group.collective, kNames);
-    if (where == kNumClasses || kind == kNumKinds)
-      continue; // of a later version
-    BySize &sizes = index[where][kind];
-    if (sizes.size() <= group.numRanks)
-      sizes.resize(group.numRanks + 1);
-    std::vector<Choice> &ofRanks = sizes[group.numRanks];
-    for (const Entry &entry : group.entries)
-      ofRanks.push_back({&entry, ofRanks.size() + 1, entry.maxBytes});
-  }
+  // Those of one island are counted before those of several.
+  for (const bool areSeveral : {false, true})
+    for (const Group &group : (**archive).groups())
+      if (areSeveral == (group.numIslands > 1))
+        addGroup(group);
   if (!tablePath.empty())
     readTableFile();
+}
+
+void PlanLibrary::addGroup(const Group &group) {
+  const Place place = {positionOf(group.planClass, kClasses), positionOf(group.collective, kNames),
+                       group.numRanks, group.numIslands};
+  const auto &[where, kind, numRanks, numIslands] = place;
+  if (where == kNumClasses || kind == kNumKinds)
+    return; // of a later version
+  size_t number = numIslands > 1 ? choicesFor(place)[0].size() : 0;
+  BySize &choices = choicesAt(place);
+  if (numIslands > 1)
+    choices.push_back({nullptr, 0, group.flatBytes, nullptr});
+  for (const Entry &entry : group.entries)
+    choices.push_back({&entry, ++number, entry.maxBytes, nullptr});
+}
+
+PlanLibrary::BySize &PlanLibrary::choicesAt(const Place &place) {
+  const auto &[where, kind, numRanks, numIslands] = place;
+  if (numIslands > 1)
+    return ofIslands[place];
+  ByRanks &byRanks = index[where][kind];
+  if (byRanks.size() <= numRanks)
+    byRanks.resize(numRanks + 1);
+  return byRanks[numRanks];
+}
+
+std::array<std::span<const PlanLibrary::Choice>, 2>
+PlanLibrary::choicesFor(const Place &place) const {
+  const auto &[where, kind, numRanks, numIslands] = place;
+  std::array<std::span<const Choice>, 2> found;
+  if (const ByRanks &byRanks = index[where][kind]; numRanks < byRanks.size())
+    found[0] = byRanks[numRanks];
+  if (numIslands > 1)
+    if (const auto several = ofIslands.find(place); several != ofIslands.end())
+      found[1] = several->second;
+  return found;
 }
 
 void PlanLibrary::readTableFile() {
@@ -208,37 +245,35 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::chooseInTable(const TableRow &row,
   if (!row.planClass.starts_with("host-"))
     return wrong(
         "tables are for hosts; what devices have for messages depends on the sizes of plans");
-  const BySize &sizes = index[where][kind];
   const std::string of =
-      row.planClass + " " + row.collective + " of " + std::to_string(row.numRanks) + " ranks";
-  const std::vector<Choice> none;
-  for (const Choice &choice : row.numRanks < sizes.size() ? sizes[row.numRanks] : none) {
-    if (choice.table || choice.number != row.number)
-      continue;
-    if (choice.entry->algorithm != row.algorithm)
-      return wrong("plan " + std::to_string(row.number) + " for " + of + " is " +
-                   std::string(choice.entry->algorithm) + ", not " + row.algorithm +
-                   ": the table was made for another version of OCCL");
-    return Choice{choice.entry, choice.number, row.maxBytes, &tableOrigin};
-  }
+      row.planClass + " " + row.collective + " of " + textOf(row.numRanks, row.numIslands);
+  for (const auto choices : choicesFor({where, kind, row.numRanks, row.numIslands}))
+    for (const Choice &choice : choices) {
+      if (choice.table || choice.number != row.number)
+        continue;
+      if (choice.entry->algorithm != row.algorithm)
+        return wrong("plan " + std::to_string(row.number) + " for " + of + " is " +
+                     std::string(choice.entry->algorithm) + ", not " + row.algorithm +
+                     ": the table was made for another version of OCCL");
+      return Choice{choice.entry, choice.number, row.maxBytes, &tableOrigin};
+    }
   return wrong("the library has no plan " + std::to_string(row.number) + " for " + of);
 }
 
 Status PlanLibrary::useRows(const std::vector<TableRow> &rows, const std::string &origin) {
   // All rows are looked up before anything changes.
-  std::map<std::tuple<size_t, size_t, uint32_t>, std::vector<Choice>> replaced;
+  std::map<Place, BySize> replaced;
   for (const TableRow &row : rows) {
     StatusOr<Choice> choice = chooseInTable(row, origin);
     if (!choice.ok())
       return choice.status();
-    replaced[{positionOf(row.planClass, kClasses), positionOf(row.collective, kNames),
-              row.numRanks}]
+    replaced[{positionOf(row.planClass, kClasses), positionOf(row.collective, kNames), row.numRanks,
+              row.numIslands}]
         .push_back(*choice);
   }
   tableOrigin = origin;
   for (auto &[place, choices] : replaced) {
-    const auto &[where, kind, numRanks] = place;
-    std::vector<Choice> &ofLibrary = index[where][kind][numRanks];
+    BySize &ofLibrary = choicesAt(place);
     ofLibrary.insert(ofLibrary.begin(), choices.begin(), choices.end());
   }
   return {};
@@ -253,11 +288,15 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
     return archive->status();
   if (!tableStatus.ok())
     return tableStatus;
-  const BySize &sizes = index[static_cast<size_t>(wanted.where)][static_cast<size_t>(wanted.kind)];
-  if (wanted.numRanks < sizes.size())
-    for (const Choice &choice : sizes[wanted.numRanks])
-      if (wanted.bytes <= choice.maxBytes)
-        return choice;
+  const auto [flat, ofShape] =
+      choicesFor({static_cast<size_t>(wanted.where), static_cast<size_t>(wanted.kind),
+                  wanted.numRanks, wanted.numIslands});
+  for (const auto choices : {ofShape, flat}) {
+    const auto first = std::ranges::find_if(
+        choices, [&](const Choice &choice) { return wanted.bytes <= choice.maxBytes; });
+    if (first != choices.end() && first->entry)
+      return *first;
+  }
   return Status(StatusCode::InvalidArgument,
                 textOf(wanted) + ": OCCL comes with no plan for parts of " +
                     std::to_string(wanted.bytes) +
@@ -272,7 +311,7 @@ StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted)
     return unpacked.status();
   if (wanted.root == unpacked->root)
     return ChosenPlan{std::make_shared<const plan::Plan>(std::move(*unpacked)), entry.hash};
-  auto relabelled = plan::relabelled(*unpacked, wanted.root);
+  auto relabelled = plan::relabelled(*unpacked, wanted.root, entry.numIslands);
   if (!relabelled)
     return Status(StatusCode::InternalError, "the plan that comes with OCCL for " + textOf(wanted) +
                                                  ": " + relabelled.message());

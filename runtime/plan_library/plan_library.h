@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,9 @@ struct Wanted {
   /// Of broadcast, reduce, gather and scatter; 0 for the others.
   uint32_t root = 0;
   PlanClass where = PlanClass::HostOrdinary;
+  /// On which the ranks lie, as many on each, and numbered island by island: rank = island *
+  /// (numRanks / numIslands) + local. 1 also for ranks that lie otherwise.
+  uint32_t numIslands = 1;
 };
 
 struct ChosenPlan {
@@ -87,14 +91,16 @@ public:
   /// Reads the index of the archive, so that no call has to: some 0.5 ms, once.
   void prepare();
 
-  /// Replaces, for the classes, collectives and numbers of ranks of which it has rows, which sizes
-  /// a plan is for; beyond the last row's size the library's own choice stays. InvalidArgument, and
-  /// nothing changed, if the text is no table or names plans that the library does not have
-  /// for hosts.
+  /// Replaces, for the classes, collectives and numbers of ranks and islands of which it has rows,
+  /// which sizes a plan is for; beyond the last row's size the library's own choice stays.
+  /// InvalidArgument, and nothing changed, if the text is no table or names plans that the library
+  /// does not have for hosts.
   Status useTable(const std::string &text, const std::string &origin);
 
-  /// The algorithms of the library's own plans, by their numbers less one. Empty if there are none.
-  StatusOr<std::vector<std::string>> algorithmsFor(Kind kind, uint32_t numRanks, PlanClass where);
+  /// The algorithms of the library's own plans, by their numbers less one: those for one island,
+  /// then those for as many as there are. Empty if there are none.
+  StatusOr<std::vector<std::string>> algorithmsFor(Kind kind, uint32_t numRanks, PlanClass where,
+                                                   uint32_t numIslands = 1);
 
   /// The number of the plan that choose() would give.
   StatusOr<size_t> numberFor(const Wanted &wanted);
@@ -110,16 +116,23 @@ private:
   using Key = std::pair<uint64_t, uint32_t>; // first byte in the archive, root
   /// A plan, its number among those for the same ranks, and up to which size who has it chosen.
   struct Choice {
-    const Entry *entry = nullptr;
+    const Entry *entry = nullptr; // null, of several islands: what one has
     size_t number = 0;
     uint64_t maxBytes = 0;
     const std::string *table = nullptr; // null: the library
   };
-  /// By size, the smallest first, for each number of ranks.
-  using BySize = std::vector<std::vector<Choice>>;
-  using Index = std::array<std::array<BySize, kNumKinds>, kNumClasses>;
+  /// By size, the smallest first.
+  using BySize = std::vector<Choice>;
+  using ByRanks = std::vector<BySize>;
+  using Index = std::array<std::array<ByRanks, kNumKinds>, kNumClasses>;
+  /// Class, kind, numbers of ranks and of islands.
+  using Place = std::tuple<size_t, size_t, uint32_t, uint32_t>;
 
   void readArchive();
+  void addGroup(const Group &group);
+  BySize &choicesAt(const Place &place);
+  /// Of one island, and of as many as there are: nothing where there are no plans, or no several.
+  std::array<std::span<const Choice>, 2> choicesFor(const Place &place) const;
   void readTableFile();
   StatusOr<Choice> chooseInTable(const TableRow &row, const std::string &origin) const;
   Status useRows(const std::vector<TableRow> &rows, const std::string &origin);
@@ -129,7 +142,8 @@ private:
   std::span<const uint8_t> bytes;
   Mutex mutex;
   std::unique_ptr<const StatusOr<Archive>> archive; // null: its index is not read yet
-  Index index;
+  Index index;                                      // of one island
+  std::map<Place, BySize> ofIslands;                // and of several
   std::string tablePath, tableOrigin; // of a file to be read with the archive; of what is used
   Status tableStatus;
   bool explains = false; // OCCL_DEBUG=info: says what it chooses

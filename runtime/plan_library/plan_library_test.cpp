@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -51,13 +52,41 @@ struct Table {
   uint32_t mostRanks() const { return maxRanks(ordinary); }
 };
 
-/// A row of a table, for one number of ranks.
+/// A row of a table, for one number of ranks and of islands.
 struct Row {
   Kind kind = Kind::AllReduce;
-  uint32_t numRanks = 0;
+  uint32_t numRanks = 0, numIslands = 1;
   std::string algorithm, protocol, buffers; // buffers: empty, registered or ordinary
   uint64_t limit = ~0ull;
 };
+
+constexpr uint32_t kMostOnIslands = 16;
+
+/// Of "2,5-8".
+std::vector<uint32_t> numbersIn(const std::string &text) {
+  std::vector<uint32_t> all;
+  std::istringstream numbers(text);
+  for (std::string part; std::getline(numbers, part, ',');) {
+    const size_t dash = part.find('-');
+    const uint32_t last = std::stoul(part.substr(dash == std::string::npos ? 0 : dash + 1));
+    for (uint32_t number = std::stoul(part); number <= last; ++number)
+      all.push_back(number);
+  }
+  return all;
+}
+
+/// The row for each of "2,5-8", or of "2-4x2-8".
+void addShapes(std::vector<Row> &rows, Row row, const std::string &ranks, uint32_t mostRanks) {
+  const size_t x = ranks.find('x');
+  const bool areSeveral = x != std::string::npos;
+  for (uint32_t islands : areSeveral ? numbersIn(ranks.substr(0, x)) : std::vector<uint32_t>{1})
+    for (uint32_t size : numbersIn(areSeveral ? ranks.substr(x + 1) : ranks)) {
+      row.numIslands = islands;
+      row.numRanks = islands * size;
+      if (row.numRanks <= (areSeveral ? kMostOnIslands : mostRanks))
+        rows.push_back(row);
+    }
+}
 
 std::vector<Row> rowsOf(const Table &table) {
   std::istringstream lines(fileOf(table.path));
@@ -79,14 +108,7 @@ std::vector<Row> rowsOf(const Table &table) {
       ++kind;
     EXPECT_LT(kind, kNumKinds) << line;
     row.kind = static_cast<Kind>(kind);
-    std::istringstream numbers(ranks);
-    for (std::string part; std::getline(numbers, part, ',');) {
-      const size_t dash = part.find('-');
-      const uint32_t last = std::stoul(part.substr(dash == std::string::npos ? 0 : dash + 1));
-      for (row.numRanks = std::stoul(part); row.numRanks <= last; ++row.numRanks)
-        if (row.numRanks <= table.mostRanks())
-          rows.push_back(row);
-    }
+    addShapes(rows, row, ranks, table.mostRanks());
   }
   return rows;
 }
@@ -94,7 +116,8 @@ std::vector<Row> rowsOf(const Table &table) {
 std::string textOf(const Wanted &wanted) {
   return std::string(nameOf(wanted.kind)) + ", " + std::to_string(wanted.numRanks) + " ranks, " +
          std::to_string(wanted.bytes) + " bytes, root " + std::to_string(wanted.root) + ", class " +
-         std::to_string(static_cast<int>(wanted.where));
+         std::to_string(static_cast<int>(wanted.where)) + ", " + std::to_string(wanted.numIslands) +
+         " islands";
 }
 
 bool accessesPeers(const plan::Plan &plan) {
@@ -108,13 +131,23 @@ bool accessesPeers(const plan::Plan &plan) {
   return false;
 }
 
-/// Every wanted thing of a class: all kinds, all numbers of ranks, the sizes.
+/// The numbers of islands that there may be plans for.
+std::vector<uint32_t> islandsOf(uint32_t numRanks) {
+  std::vector<uint32_t> numbers = {1};
+  for (uint32_t islands = 2; islands < numRanks; ++islands)
+    if (numRanks % islands == 0 && numRanks <= kMostOnIslands)
+      numbers.push_back(islands);
+  return numbers;
+}
+
+/// Every wanted thing of a class: all kinds, all numbers of ranks and islands, the sizes.
 template <typename Visit>
 void forAll(PlanClass where, std::span<const uint64_t> sizes, Visit visit) {
   for (uint32_t kind = 0; kind < kNumKinds; ++kind)
     for (uint32_t n = 1; n <= maxRanks(where); ++n)
-      for (uint64_t bytes : sizes)
-        visit(Wanted{static_cast<Kind>(kind), n, bytes, 0, where});
+      for (uint32_t islands : islandsOf(n))
+        for (uint64_t bytes : sizes)
+          visit(Wanted{static_cast<Kind>(kind), n, bytes, 0, where, islands});
 }
 
 /// Every plan is there, is of the collective, suits the ranks and the size, and uses only what its
@@ -172,7 +205,8 @@ void checkBoundaries(const Table &table) {
   std::string bytes = fileOf(archivePath);
   auto archive = Archive::read(bytesOf(bytes));
   ASSERT_TRUE(archive.ok()) << archive.status().message();
-  std::map<std::tuple<Kind, uint32_t, bool>, uint64_t> next; // the size that the next row begins at
+  // The size that the next row begins at.
+  std::map<std::tuple<Kind, uint32_t, uint32_t, bool>, uint64_t> next;
   size_t numRows = 0;
   for (const Row &row : rowsOf(table)) {
     std::string text = std::string(nameOf(row.kind)) + " of " + std::to_string(row.numRanks) +
@@ -180,11 +214,16 @@ void checkBoundaries(const Table &table) {
     for (bool isOrdinary : {false, true}) {
       if (row.buffers == (isOrdinary ? "registered" : "ordinary"))
         continue;
-      uint64_t &first = next[{row.kind, row.numRanks, isOrdinary}];
+      uint64_t &first = next[{row.kind, row.numRanks, row.numIslands, isOrdinary}];
       ASSERT_LE(first, row.limit) << text << ": no size is left for the row";
+      if (row.algorithm == "flat") {
+        first = row.limit + 1;
+        continue;
+      }
       for (uint64_t size : {first, row.limit}) {
         const PlanClass where = isOrdinary ? table.ordinary : table.registered;
-        auto chosen = PlanLibrary::ofProcess().choose({row.kind, row.numRanks, size, 0, where});
+        auto chosen = PlanLibrary::ofProcess().choose(
+            {row.kind, row.numRanks, size, 0, where, row.numIslands});
         ASSERT_TRUE(chosen.ok()) << text << ": " << chosen.status().message();
         EXPECT_EQ(chosen->plan->name, row.algorithm.substr(0, row.algorithm.find(':'))) << text;
         EXPECT_EQ(chosen->plan->maxBytes, row.limit) << text;
@@ -200,7 +239,8 @@ void checkBoundaries(const Table &table) {
   for (const auto &[key, first] : next)
     EXPECT_EQ(first, ~0ull) << nameOf(std::get<0>(key)) << " of " << std::get<1>(key)
                             << " ranks has a limit";
-  EXPECT_EQ(next.size(), 2 * kNumKinds * table.mostRanks());
+  EXPECT_EQ(std::ranges::count(next, 1u, [](const auto &each) { return std::get<2>(each.first); }),
+            2 * kNumKinds * table.mostRanks());
   // The archive has these rows, for each kind of buffers, and no more.
   size_t inArchive = 0;
   for (const Group &group : archive->groups())
@@ -257,6 +297,107 @@ TEST(PlanLibrary, hasPlansForAllRoots) {
     });
 }
 
+/// The hash of what hosts get, and where it comes from.
+uint64_t hostPlan(PlanLibrary &library, Wanted wanted, std::string *name = nullptr) {
+  auto chosen = library.choose(wanted);
+  EXPECT_TRUE(chosen.ok()) << chosen.status().message();
+  if (chosen.ok() && name)
+    *name = chosen->plan->name;
+  return chosen.ok() ? chosen->hash : 0;
+}
+
+TEST(PlanLibrary, hasGroupWisePlansForIslands) {
+  auto &library = PlanLibrary::ofProcess();
+  for (const Kind kind :
+       {Kind::AllReduce, Kind::AllGather, Kind::ReduceScatter, Kind::Broadcast, Kind::Reduce})
+    for (const auto &[numRanks, islands] :
+         {std::pair(4u, 2u), {6u, 2u}, {6u, 3u}, {8u, 2u}, {8u, 4u}, {16u, 2u}, {16u, 8u}}) {
+      std::string name;
+      hostPlan(library, {kind, numRanks, 16 << 20, 0, PlanClass::HostOrdinary, islands}, &name);
+      EXPECT_EQ(name, kind == Kind::AllReduce && islands > 2 ? "nv_group" : "two_level")
+          << nameOf(kind) << ", " << numRanks << " on " << islands;
+    }
+}
+
+/// Parts that messages of a plan carry to other islands.
+double crossing(const plan::Plan &plan, uint32_t sizeOfIsland) {
+  uint64_t chunks = 0;
+  for (const plan::RankPlan &rank : plan.ranks)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(rank))
+      for (const plan::Instruction &i : plan.instructionsOf(block))
+        for (const plan::Operand &o : plan.destinationsOf(i)) {
+          if (o.kind != plan::OperandKind::Connection)
+            continue;
+          const plan::Connection &to = plan.connections[o.index];
+          for (uint32_t destination : plan.destinationsOf(to))
+            if (to.source / sizeOfIsland != destination / sizeOfIsland)
+              chunks += i.count;
+        }
+  return static_cast<double>(chunks) / plan.partChunks;
+}
+
+/// Once what flat plans send once for each rank of an island.
+TEST(PlanLibrary, groupWisePlansCrossOnce) {
+  auto &library = PlanLibrary::ofProcess();
+  for (const Kind kind :
+       {Kind::AllReduce, Kind::AllGather, Kind::ReduceScatter, Kind::Broadcast, Kind::Reduce})
+    for (const auto &[islands, size] : {std::pair(2u, 2u), {2u, 3u}, {3u, 2u}, {2u, 4u}}) {
+      Wanted wanted = {kind, islands * size, 1 << 20, 0, PlanClass::HostOrdinary, islands};
+      const auto groupWise = library.choose(wanted);
+      wanted.numIslands = 1;
+      const auto flat = library.choose(wanted);
+      ASSERT_TRUE(groupWise.ok() && flat.ok());
+      EXPECT_EQ(crossing(*flat->plan, size), size * crossing(*groupWise->plan, size))
+          << nameOf(kind) << ", " << islands << " islands of " << size;
+    }
+}
+
+/// At the limit that the table has.
+TEST(PlanLibrary, hasForSmallPartsOnIslandsWhatOneIslandHas) {
+  auto &library = PlanLibrary::ofProcess();
+  const Wanted one = {Kind::Broadcast, 8, 32768, 5, PlanClass::HostOrdinary, 1};
+  Wanted two = one;
+  two.numIslands = 2;
+  EXPECT_EQ(hostPlan(library, two), hostPlan(library, one));
+  two.bytes += 1;
+  EXPECT_NE(hostPlan(library, two), hostPlan(library, one));
+}
+
+/// As many islands as ranks, more ranks than there are such plans for, kinds in which each byte
+/// goes to one rank only, threads.
+TEST(PlanLibrary, hasForOtherIslandsWhatOneIslandHas) {
+  auto &library = PlanLibrary::ofProcess();
+  for (Wanted wanted : {Wanted{Kind::AllReduce, 8, 1 << 20, 0, PlanClass::HostOrdinary, 8},
+                        Wanted{Kind::AllReduce, 18, 1 << 20, 0, PlanClass::HostOrdinary, 2},
+                        Wanted{Kind::Gather, 8, 1 << 20, 3, PlanClass::HostOrdinary, 2},
+                        Wanted{Kind::Scatter, 8, 1 << 20, 0, PlanClass::HostOrdinary, 2},
+                        Wanted{Kind::AllReduce, 8, 1 << 20, 0, PlanClass::HostRegistered, 2},
+                        Wanted{Kind::AllReduce, 8, 1 << 20, 0, PlanClass::ResidentOrdinary, 2}}) {
+    const uint64_t hash = hostPlan(library, wanted);
+    wanted.numIslands = 1;
+    EXPECT_EQ(hostPlan(library, wanted), hash) << textOf(wanted);
+  }
+}
+
+/// Ranks that share an island before they are renamed for another root do so afterwards: what
+/// crosses is what crosses with root 0.
+TEST(PlanLibrary, keepsIslandsTogetherForOtherRoots) {
+  const auto crossing = [](const plan::Plan &plan) {
+    size_t number = 0;
+    for (const plan::Connection &connection : plan.connections)
+      for (uint32_t destination : plan.destinationsOf(connection))
+        number += connection.source / 3 != destination / 3;
+    return number;
+  };
+  for (const Kind kind : {Kind::Broadcast, Kind::Reduce})
+    for (uint32_t root = 0; root < 6; ++root) {
+      auto chosen =
+          PlanLibrary::ofProcess().choose({kind, 6, 1 << 20, root, PlanClass::HostOrdinary, 2});
+      ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+      EXPECT_EQ(crossing(*chosen->plan), 3u) << nameOf(kind) << " from " << root;
+    }
+}
+
 TEST(PlanLibrary, refusesWhatItHasNoPlanFor) {
   auto refused = [](const Wanted &wanted) {
     auto chosen = PlanLibrary::ofProcess().choose(wanted);
@@ -275,6 +416,10 @@ TEST(PlanLibrary, refusesWhatItHasNoPlanFor) {
   EXPECT_EQ(refused({Kind::AllGather, 4, 4, 1, PlanClass::HostOrdinary}),
             "allgather of 4 ranks: root is 1; it has none: give 0");
   refused({Kind::AllReduce, 0, 4, 0, PlanClass::HostOrdinary});
+  EXPECT_EQ(refused({Kind::AllReduce, 8, 4, 0, PlanClass::HostOrdinary, 3}),
+            "allreduce of 8 ranks on 3 islands: plans are for islands of as many ranks each; say 1 "
+            "for others");
+  refused({Kind::AllReduce, 8, 4, 0, PlanClass::HostOrdinary, 0});
 }
 
 TEST(PlanLibrary, aTableChangesWhichSizesAPlanIsFor) {
@@ -300,6 +445,34 @@ TEST(PlanLibrary, aTableChangesWhichSizesAPlanIsFor) {
   EXPECT_EQ(hashOf(tuned, 4, 100), hashOf(usual, 4, 100));
 }
 
+/// A row for islands names the plans of one island, then those of the islands; and one for as many
+/// ranks of one island counts where islands have what one has.
+TEST(PlanLibrary, aTableIsForAShape) {
+  const std::string archive = fileOf(archivePath);
+  PlanLibrary usual(bytesOf(archive)), tuned(bytesOf(archive)), other(bytesOf(archive));
+  const Wanted one = {Kind::AllReduce, 8, 1 << 20, 0, PlanClass::HostOrdinary, 1};
+  const Wanted two = {Kind::AllReduce, 8, 1 << 20, 0, PlanClass::HostOrdinary, 2};
+  const Wanted eight = {Kind::AllReduce, 8, 1 << 20, 0, PlanClass::HostOrdinary, 8};
+  const auto algorithms = usual.algorithmsFor(two.kind, 8, two.where, 2);
+  const auto flat = usual.algorithmsFor(one.kind, 8, one.where);
+  ASSERT_TRUE(algorithms.ok() && flat.ok());
+  ASSERT_EQ(algorithms->size(), flat->size() + 1);
+  EXPECT_EQ(algorithms->back(), "two_level");
+  EXPECT_EQ(*usual.numberFor(two), algorithms->size());
+  const std::string head = "OCCL plan table 1\nhost-ordinary allreduce ";
+  ASSERT_TRUE(tuned.useTable(head + "2x4 1048576 one_shot 1\n", "a.table").ok());
+  ASSERT_TRUE(other.useTable(head + "8 1048576 one_shot 1\n", "a.table").ok());
+  const uint64_t oneShot = hostPlan(other, one);
+  EXPECT_NE(oneShot, hostPlan(usual, one));
+  EXPECT_EQ(hostPlan(tuned, two), oneShot);
+  EXPECT_EQ(hostPlan(tuned, one), hostPlan(usual, one));
+  EXPECT_EQ(hostPlan(other, two), hostPlan(usual, two));
+  EXPECT_EQ(hostPlan(other, eight), oneShot);
+  Wanted larger = two;
+  larger.bytes = 2 << 20;
+  EXPECT_EQ(hostPlan(tuned, larger), hostPlan(usual, two));
+}
+
 TEST(PlanLibrary, saysWhatIsWrongWithATable) {
   const std::string archive = fileOf(archivePath), head = "OCCL plan table 1\n";
   const std::string row = "host-ordinary allreduce 2 ";
@@ -318,6 +491,10 @@ TEST(PlanLibrary, saysWhatIsWrongWithATable) {
            {head + row + "- ring 3\n", "is all_pairs, not ring: the table was made for another"},
            {head + row + "64 all_pairs 3\n" + row + "64 one_shot 1\n",
             "a.table:3: sizes of a class"},
+           {head + "host-ordinary allreduce 1x8 - all_pairs 1\n", "a.table:2: a row has six words"},
+           {head + "host-ordinary allreduce 2x - all_pairs 1\n", "a.table:2: a row has six words"},
+           {head + "host-ordinary allreduce 2x4 - all_pairs 9\n",
+            "no plan 9 for host-ordinary allreduce of 8 ranks on 2 islands"},
            {head + "host allreduce 2 - ring 1\n", "a.table:2: there is no class 'host'"},
            {head + "host-ordinary sum 2 - ring 1\n", "or no collective 'sum'"},
            {head + "device-ordinary allreduce 2 - ring 1\n", "a.table:2: tables are for hosts"}}) {

@@ -16,6 +16,19 @@ template <class Number> bool parse(const std::string &text, Number &number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// "8", or on islands "2x4".
+bool parseShape(const std::string &text, TableRow &row) {
+  const size_t x = text.find('x');
+  if (x == std::string::npos)
+    return parse(text, row.numRanks);
+  constexpr uint32_t kMost = 1u << 16; // so that the product is right
+  uint32_t ofIsland = 0;
+  const bool isRead =
+      parse(text.substr(0, x), row.numIslands) && parse(text.substr(x + 1), ofIsland);
+  row.numRanks = row.numIslands * ofIsland;
+  return isRead && row.numIslands > 1 && row.numIslands < kMost && ofIsland < kMost;
+}
+
 bool parseRow(const std::string &line, TableRow &row) {
   std::istringstream words(line);
   std::string ranks, bytes, number, more;
@@ -23,7 +36,7 @@ bool parseRow(const std::string &line, TableRow &row) {
       words >> more)
     return false;
   row.maxBytes = ~uint64_t{0};
-  return parse(ranks, row.numRanks) && parse(number, row.number) && row.number > 0 &&
+  return parseShape(ranks, row) && parse(number, row.number) && row.number > 0 &&
          (bytes == "-" || parse(bytes, row.maxBytes));
 }
 
@@ -32,7 +45,7 @@ bool parseRow(const std::string &line, TableRow &row) {
 StatusOr<std::vector<TableRow>> readPlanTable(const std::string &text, const std::string &origin) {
   std::istringstream lines(text);
   std::vector<TableRow> rows;
-  std::map<std::tuple<std::string, std::string, uint32_t>, uint64_t> limits; // the last
+  std::map<std::tuple<std::string, std::string, uint32_t, uint32_t>, uint64_t> limits; // the last
   uint32_t number = 0;
   bool isHeaded = false;
   const auto wrong = [&](const std::string &what) {
@@ -51,10 +64,11 @@ StatusOr<std::vector<TableRow>> readPlanTable(const std::string &text, const std
     TableRow row;
     row.line = number;
     if (!parseRow(line, row))
-      return wrong("a row has six words: class, collective, ranks, up to how many bytes or -, "
+      return wrong("a row has six words: class, collective, ranks or islands x ranks of each, up "
+                   "to how many bytes or -, "
                    "algorithm, number of the plan from 1 on");
-    const auto [last, isFirst] =
-        limits.try_emplace({row.planClass, row.collective, row.numRanks}, row.maxBytes);
+    const auto [last, isFirst] = limits.try_emplace(
+        {row.planClass, row.collective, row.numRanks, row.numIslands}, row.maxBytes);
     if (!isFirst && row.maxBytes <= last->second)
       return wrong("sizes of a class, collective and number of ranks grow from row to row");
     last->second = row.maxBytes;

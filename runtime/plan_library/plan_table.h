@@ -9,13 +9,14 @@
 
 namespace occl::plan_library {
 
-/// Of a class, collective and number of ranks: up to maxBytes the plan with this number, from 1 on,
-/// among those that the library has for them.
+/// Of a class, collective, number of ranks and of islands: up to maxBytes the plan with this
+/// number, from 1 on, among those that the library has for them.
 struct TableRow {
   std::string planClass, collective;
-  uint32_t numRanks = 0;
-  uint64_t maxBytes = 0; // ~0: any
-  std::string algorithm; // what that plan must be
+  uint32_t numRanks = 0;   // in all
+  uint32_t numIslands = 1; // "2x4": 2, of 4 ranks each
+  uint64_t maxBytes = 0;   // ~0: any
+  std::string algorithm;   // what that plan must be
   uint32_t number = 0;
   uint32_t line = 0;
 };

@@ -14,8 +14,7 @@ for source in "$algorithms"/*.coll; do
   options=(-D "ranks=$ranks")
   case $name in
   one_shot) options+=(--max-bytes 16384) ;;
-  hierarchical) options=(-D nodes=2 -D "gpus=$((ranks / 2))") ;;
-  nv_group) options=(-D groups=2 -D "gpus=$((ranks / 2))") ;;
+  hierarchical | nv_group | two_level) options=(-D nodes=2 -D "gpus=$((ranks / 2))") ;;
   esac
   echo "  $name.coll"
   "$occlc" check "$source" "${options[@]}" 2>&1 | sed 's/^/    /'

@@ -1,5 +1,6 @@
 // Which of the plans that come with OCCL serves a call.
 #include "runtime/api/capi/handles.h"
+#include "runtime/net/machine_group.h"
 
 namespace occl::communicator {
 
@@ -34,6 +35,7 @@ StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t k
   wanted.bytes = bytes;
   wanted.root = root;
   wanted.where = classOf(comm, way);
+  wanted.numIslands = net::numEvenIslands(comm.daemon->fabric().ranks());
   return plan_library::PlanLibrary::ofProcess().choose(wanted);
 }
 
