@@ -99,10 +99,16 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * into rounds, pieces one behind the other, that wait for nothing of each other: 256 KiB or more,
  * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
  * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
- * do not depend on each other in a cycle of rounds, if each rank has room for all epochs that are
- * open at a time (see occlPstart; fewer rounds need less). A plan that cannot be cut (an instruction has
+ * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
  * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
  * depend on partitions, their order or threads; occlCall may give others.
+ *
+ * Room. An epoch takes room in the arena, more with more rounds. Of all requests that are made and
+ * not freed one epoch each has to fit, by what each takes on the rank where it takes most: so it
+ * does not matter in which orders ranks start them. occlAgain: with this one they would not, though
+ * it would alone (then it is occlInvalidArgument). Free others, take fewer rounds or set arenaBytes
+ * higher. Ranks that make and free requests in one order are told the same; of a request that one
+ * rank has freed before this call and another has not, they may be told different things.
  *
  * Ownership. The program stores to a partition of the input before it marks it, and not again
  * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers

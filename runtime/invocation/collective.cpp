@@ -231,6 +231,14 @@ std::string Collective::describe(uint64_t sequence, const std::string &name) con
   return daemon::describe(sequence, name.empty() ? spec.plan->name : name);
 }
 
+uint32_t Collective::neediestRank() const {
+  uint32_t neediest = 0;
+  for (uint32_t r = 1; r < spec.plan->numRanks; ++r)
+    if (binding->arenaBytes(r) > binding->arenaBytes(neediest))
+      neediest = r;
+  return neediest;
+}
+
 uint64_t Collective::flagBase(uint64_t sequence, uint64_t ordinal) const {
   return mayUseRing ? (flagTag + plan::mix(~sequence) + ordinal) << kSliceBits : 0;
 }

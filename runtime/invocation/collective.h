@@ -133,6 +133,8 @@ struct Collective {
   bool fits(const transport::PrepostedRing &ring, uint32_t r) const {
     return mayUseRing && binding->arenaBytes(r) <= ring.largest;
   }
+  /// The first of those that take most of their arena for an invocation.
+  uint32_t neediestRank() const;
   /// What the flags of an invocation exceed by its slices' numbers, less than 2^kSliceBits. For
   /// blocks in rings: whatever has been in one, no line in it has a flag of today, but for hashes
   /// of traits and sequences that are equal, or as far apart as two calls (docs/memory.md). Else 0,

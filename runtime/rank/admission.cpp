@@ -72,11 +72,14 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
 
 /// Under the lock: what has to be before anything of the shape is submitted.
 Status Admission::makeReady(const Collective &shape) {
-  const uint64_t need = shape.binding->arenaBytes(core.fabric->rank());
+  // What any rank needs counts, all arenas being alike: those that need less would go on, and wait
+  // for the one that is refused.
+  const uint32_t rank = shape.neediestRank();
+  const uint64_t need = shape.binding->arenaBytes(rank);
   if (!arena.canEverFit(need))
     return invalid("plan '" + shape.spec.plan->name + "' needs " + std::to_string(need) +
-                   " bytes of the arena, which has " + std::to_string(arena.size()) +
-                   "; set arenaBytes higher");
+                   " bytes of the arena of rank " + std::to_string(rank) + ", which has " +
+                   std::to_string(arena.size()) + "; set arenaBytes higher");
   for (uint32_t r : shape.direct.awaited)
     core.awaitAfterFailure(r);
   return {};
@@ -115,6 +118,11 @@ StatusOr<Collective *> Admission::hold(const Signature &signature, CollectiveSpe
   std::lock_guard lock(mutex);
   auto added = add(signature, std::move(*shape));
   return added.ok() ? counted(*added) : added;
+}
+
+uint64_t Admission::roomOf(const Collective &shape) {
+  const uint64_t need = shape.binding->arenaBytes(shape.neediestRank());
+  return need == 0 ? 0 : transport::Arena::roundToClass(need);
 }
 
 void Admission::letGo(Collective &shape) {

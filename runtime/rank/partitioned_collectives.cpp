@@ -83,31 +83,22 @@ PartitionedCollectives::buffersOf(const PartitionedTerms &terms, const Collectiv
   return buffers;
 }
 
-StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
-  if (Status checked = checkCommunicator(); !checked.ok())
-    return checked;
-  if (core.fabric->failed())
-    return core.fabric->failure();
+/// But for its number, and what it says of the arena.
+StatusOr<std::unique_ptr<PartitionedCollective>>
+PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) const {
   auto request = std::make_unique<PartitionedCollective>();
-  request->signature = terms.signature;
-  request->subject = "partitioned " + terms.spec.plan->collective;
-  auto held = admission.hold(terms.signature, terms.spec);
-  if (!held.ok())
-    return held.status();
-  Collective &shape = **held;
+  request->subject = "partitioned " + shape.spec.plan->collective;
   auto buffers = buffersOf(terms, shape, request->subject);
-  Status wrong = buffers.status();
-  if (wrong.ok() && shape.direct.exists)
-    wrong = invalid("plan '" + shape.spec.plan->name +
-                    "' accesses buffers of other ranks directly, which cannot wait for what they "
-                    "mark as ready; compile it without --direct");
-  if (wrong.ok() && terms.factor && !shape.mayHaveFactor)
-    wrong = invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
-                                       "place");
-  if (!wrong.ok()) {
-    admission.letGo(shape);
-    return wrong;
-  }
+  if (!buffers.ok())
+    return buffers.status();
+  if (shape.direct.exists)
+    return invalid("plan '" + shape.spec.plan->name +
+                   "' accesses buffers of other ranks directly, which cannot wait for what they "
+                   "mark as ready; compile it without --direct");
+  if (terms.factor && !shape.mayHaveFactor)
+    return invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
+                                      "place");
+  request->signature = terms.signature;
   request->shape = &shape;
   request->input = terms.input;
   request->output = terms.output;
@@ -120,14 +111,48 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
   request->hasInput = rank.inputChunks != 0;
   request->hasOutput = rank.outputChunks != 0;
+  request->room = Admission::roomOf(shape);
   request->parts = std::make_unique<partitioned::CollectiveParts>(
       *buffers, shape.binding->program(), core.device->bell);
-  std::lock_guard lock(mutex);
-  request->subject += ", request " + std::to_string(nextNumber);
-  request->id = transport::partitionedIdOf(nextNumber++);
-  PartitionedCollective *made = request.get();
-  all.emplace(made, std::move(request));
-  return made;
+  return request;
+}
+
+/// Under the lock. That all fit at a time is asked for when they are made: ranks make them in one
+/// order, and start them in others, where each could hold what another one waits for.
+Status PartitionedCollectives::takeRoom(PartitionedCollective &request) {
+  if (request.room > admission.allRoom() - roomTaken)
+    return {StatusCode::Again,
+            request.subject + " needs up to " + std::to_string(request.room) +
+                " bytes of a rank's arena, of which the requests that there are need " +
+                std::to_string(roomTaken) + " of " + std::to_string(admission.allRoom()) +
+                ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher"};
+  roomTaken += request.room;
+  return {};
+}
+
+StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
+  if (Status checked = checkCommunicator(); !checked.ok())
+    return checked;
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  auto held = admission.hold(terms.signature, terms.spec);
+  if (!held.ok())
+    return held.status();
+  auto request = build(terms, **held);
+  Status refused = request.status();
+  if (refused.ok()) {
+    std::lock_guard lock(mutex);
+    refused = takeRoom(**request);
+    if (refused.ok()) {
+      (*request)->subject += ", request " + std::to_string(nextNumber);
+      (*request)->id = transport::partitionedIdOf(nextNumber++);
+      PartitionedCollective *made = request->get();
+      all.emplace(made, std::move(*request));
+      return made;
+    }
+  }
+  admission.letGo(**held);
+  return refused;
 }
 
 Status PartitionedCollectives::start(PartitionedCollective &request) {
@@ -319,6 +344,7 @@ Status PartitionedCollectives::release(PartitionedCollective &request) {
     return invalid(epochOf(request) + " is not over: wait for it before the request is freed");
   admission.letGo(*request.shape);
   std::lock_guard lock(mutex);
+  roomTaken -= request.room;
   all.erase(&request);
   return {};
 }

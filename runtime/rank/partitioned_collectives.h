@@ -48,6 +48,7 @@ struct PartitionedCollective {
   std::array<std::byte, 8> factor{};
   bool hasFactor = false;
   bool hasInput = false, hasOutput = false; // in this collective, on this rank
+  uint64_t room = 0;                        // of the arena, that it counts for while it lives
   std::unique_ptr<partitioned::CollectiveParts> parts;
   /// The epoch that has been started and not been waited for; 0 without one. For any thread.
   Atomic<uint64_t> active{0};
@@ -63,7 +64,9 @@ public:
   ~PartitionedCollectives();
 
   /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
-  /// number. InvalidArgument; or why the communicator has failed.
+  /// number. InvalidArgument; or why the communicator has failed. Again: epochs of all requests
+  /// that there are would not have room at a time on the rank where they need most; so ranks that
+  /// make and free alike are told alike.
   StatusOr<PartitionedCollective *> make(PartitionedTerms terms);
   /// The next epoch. InvalidArgument: the last one has not been waited for. Again: there is no
   /// room, and nothing was done; see Admission::submit.
@@ -87,6 +90,9 @@ private:
   StatusOr<partitioned::CollectiveBuffers> buffersOf(const PartitionedTerms &terms,
                                                      const Collective &shape,
                                                      const std::string &subject) const;
+  StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
+                                                         Collective &shape) const;
+  Status takeRoom(PartitionedCollective &request);
   Status checkReady(const PartitionedCollective &request) const;
   template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
   Status ended(PartitionedCollective &request, const Status &result);
@@ -99,6 +105,7 @@ private:
   Daemon &daemon;
   LightMutex mutex; // guards below
   uint64_t nextNumber = 0;
+  uint64_t roomTaken = 0; // by those that there are
   std::unordered_map<PartitionedCollective *, std::unique_ptr<PartitionedCollective>> all;
 };
 
