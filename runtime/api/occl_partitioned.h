@@ -108,7 +108,11 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * does not matter in which orders ranks start them. occlAgain: with this one they would not, though
  * it would alone (then it is occlInvalidArgument). Free others, take fewer rounds or set arenaBytes
  * higher. Ranks that make and free requests in one order are told the same; of a request that one
- * rank has freed before this call and another has not, they may be told different things.
+ * rank has freed before this call and another has not, they may be told different things. An epoch
+ * that finds no room when it is started, since calls or earlier epochs hold it, begins when there
+ * is: as these end, on all ranks, and without a call of the program. Its deadline goes on meanwhile.
+ * Of calls that another rank makes only after it has waited for the epoch arenaBytes has to hold
+ * what they take, too.
  *
  * Ownership. The program stores to a partition of the input before it marks it, and not again
  * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers
@@ -116,9 +120,10 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * all output has arrived. In place as occlCall; a partition of the output that has arrived is then
  * read alone until the end, too.
  *
- * occlPstart: occlAgain: there is no room, as for occlStart, and the epoch has not begun.
- * occlPprepare: occlInvalidArgument. On hosts of one machine, with preemption, and not with plans
- * compiled with --direct: others are occlInvalidArgument. */
+ * occlPstart: occlAgain: all of config->maxInFlight are taken, each of which is one of what was
+ * started, or is complete and was not waited for; nothing has been done. occlPprepare:
+ * occlInvalidArgument. On hosts of one machine, with preemption, and not with plans compiled with
+ * --direct: others are occlInvalidArgument. */
 OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
                                     int64_t recvPartitions, const occlPartConfig_t *config,
                                     occlPart_t *part);

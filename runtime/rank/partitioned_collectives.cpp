@@ -6,6 +6,7 @@
 #include "runtime/rank/daemon.h"
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
+#include "runtime/sync/thread.h"
 
 #include <cstring>
 #include <mutex>
@@ -39,7 +40,7 @@ Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
 } // namespace
 
 PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon)
-    : core(core), admission(admission), daemon(daemon) {}
+    : core(core), admission(admission), daemon(daemon), deferred(core, admission) {}
 PartitionedCollectives::~PartitionedCollectives() = default;
 
 Status PartitionedCollectives::checkCommunicator() const {
@@ -155,14 +156,7 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   return refused;
 }
 
-Status PartitionedCollectives::start(PartitionedCollective &request) {
-  if (core.fabric->failed())
-    return core.fabric->failure();
-  if (request.active.load(std::memory_order_relaxed) != 0)
-    return invalid(epochOf(request) +
-                   " has been started, and not been waited for or tested to its end");
-  const uint64_t next = request.epoch + 1;
-  request.parts->begin(next);
+Submission PartitionedCollectives::submissionOf(PartitionedCollective &request) const {
   Submission call;
   call.id = request.id;
   call.input = request.input;
@@ -171,15 +165,50 @@ Status PartitionedCollectives::start(PartitionedCollective &request) {
   call.options = &request.options;
   call.factor = request.hasFactor ? request.factor.data() : nullptr;
   call.partitions = request.parts.get();
+  return call;
+}
+
+/// Again: all requests are taken, which the program sees to. Where room is missing, in the arena or
+/// among the sequence's records, others do, and this rank is not to be the one that stays away.
+Status PartitionedCollectives::submit(PartitionedCollective &request) {
+  Submission call = submissionOf(request);
   auto started = daemon.start(call, [&]() -> StatusOr<CollectiveSpec> {
     return request.shape->spec; // not needed: the shape is held
   });
-  if (!started.ok())
+  if (started.ok()) {
+    request.request = *started;
+    return {};
+  }
+  if (started.status().code() != StatusCode::Again)
     return started.status();
-  const auto timeout =
-      request.options.timeout.count() != 0 ? request.options.timeout : core.options.timeout;
-  request.deadline = coarseNow() + timeout;
-  request.request = *started;
+  const auto slot = core.requests.open({});
+  if (!slot)
+    return started.status();
+  core.requests.cancel(*slot);
+  request.request = 0;
+  call.since = coarseNow();
+  request.begin.call = call;
+  request.begin.subject = request.subject + ", epoch " + std::to_string(request.epoch + 1);
+  request.begin.deadline = request.deadline;
+  request.begin.request = 0;
+  request.isDeferred = true;
+  deferred.add(request.begin, started.status());
+  return {};
+}
+
+Status PartitionedCollectives::start(PartitionedCollective &request) {
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  if (request.active.load(std::memory_order_relaxed) != 0)
+    return invalid(epochOf(request) +
+                   " has been started, and not been waited for or tested to its end");
+  const uint64_t next = request.epoch + 1;
+  request.parts->begin(next);
+  request.deadline = coarseNow() + (request.options.timeout.count() != 0 ? request.options.timeout
+                                                                         : core.options.timeout);
+  beginDeferred(); // they came before
+  if (Status submitted = submit(request); !submitted.ok())
+    return submitted;
   request.epoch = next;
   request.active.store(next, std::memory_order_release);
   return {};
@@ -247,6 +276,7 @@ Status PartitionedCollectives::ready(PartitionedCollective &request,
 
 /// Takes what is open one look further, here: programs may do nothing but ask.
 void PartitionedCollectives::lookOnce() {
+  beginDeferred();
   if (Executor(*core.device).lookAtAll())
     core.device->handOver();
 }
@@ -295,10 +325,31 @@ Status PartitionedCollectives::failUnmarked(const PartitionedCollective &request
   return core.fabric->failure();
 }
 
+/// Whether its invocation has been admitted: InProgress while it waits for room; or why it never
+/// will be.
+Status PartitionedCollectives::begun(PartitionedCollective &request) {
+  if (!request.isDeferred)
+    return {};
+  if (request.begin.isWaiting.load(std::memory_order_acquire))
+    return {StatusCode::InProgress, epochOf(request) + " waits for room"};
+  request.isDeferred = false;
+  request.request = request.begin.request;
+  return request.request != 0 ? Status() : core.fabric->failure();
+}
+
 Status PartitionedCollectives::test(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
   const Status inProgress{StatusCode::InProgress, epochOf(request) + " is in progress"};
+  if (request.isDeferred) {
+    lookOnce();
+    core.device->tick();
+    const Status hasBegun = begun(request);
+    if (hasBegun.code() == StatusCode::InProgress)
+      return inProgress;
+    if (!hasBegun.ok())
+      return ended(request, hasBegun);
+  }
   if (request.request != 0) {
     const Status result = daemon.test(request.request);
     if (result.code() == StatusCode::InProgress)
@@ -314,9 +365,34 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
   return inProgress;
 }
 
+/// What is missing comes back as this rank, or another one, goes on with what is open.
+Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
+  constexpr uint32_t kLooksAwake = 200;
+  constexpr auto kSleep = std::chrono::microseconds(50);
+  for (uint32_t looks = 0;; ++looks) {
+    Status hasBegun = begun(request);
+    if (hasBegun.code() != StatusCode::InProgress)
+      return hasBegun;
+    bool hasMoved = false;
+    beginDeferred();
+    {
+      InsideWait inside(*core.device);
+      hasMoved = Executor(*core.device).lookAtAll();
+    }
+    core.device->tick();
+    if (hasMoved)
+      continue;
+    yieldProcessor();
+    if (looks >= kLooksAwake)
+      sleepFor(kSleep);
+  }
+}
+
 Status PartitionedCollectives::wait(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
+  if (Status hasBegun = awaitBegin(request); !hasBegun.ok())
+    return ended(request, hasBegun);
   if (request.request != 0) {
     const Status result = daemon.wait(request.request);
     request.request = 0;

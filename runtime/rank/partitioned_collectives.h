@@ -6,6 +6,7 @@
 
 #include "runtime/partitioned/collective_parts.h"
 #include "runtime/rank/admission.h"
+#include "runtime/rank/room_wait.h"
 #include "runtime/sched/core.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/clock.h"
@@ -52,8 +53,10 @@ struct PartitionedCollective {
   std::unique_ptr<partitioned::CollectiveParts> parts;
   /// The epoch that has been started and not been waited for; 0 without one. For any thread.
   Atomic<uint64_t> active{0};
-  uint64_t epoch = 0;    // the last one
-  RequestId request = 0; // of its invocation; 0 once that has ended
+  uint64_t epoch = 0;      // the last one
+  DeferredStart begin;     // of its epoch, if there was no room for that
+  bool isDeferred = false; // and it is not known yet that there is
+  RequestId request = 0;   // of its invocation; 0 before, and once that has ended
   SteadyClock::time_point deadline;
 };
 
@@ -68,8 +71,8 @@ public:
   /// that there are would not have room at a time on the rank where they need most; so ranks that
   /// make and free alike are told alike.
   StatusOr<PartitionedCollective *> make(PartitionedTerms terms);
-  /// The next epoch. InvalidArgument: the last one has not been waited for. Again: there is no
-  /// room, and nothing was done; see Admission::submit.
+  /// The next epoch, which begins as soon as there is room. InvalidArgument: the last one has not
+  /// been waited for. Again: all of config->maxInFlight are taken, and nothing was done.
   Status start(PartitionedCollective &request);
   /// Marks partitions of the input; see partitioned::Requests::ready.
   Status ready(PartitionedCollective &request, plan::Range range);
@@ -80,6 +83,12 @@ public:
   /// InProgress, or the epoch's result: then there is none any more. Success without one.
   Status test(PartitionedCollective &request);
   Status wait(PartitionedCollective &request);
+  /// Whether epochs that have been started wait for room; begins those for which there is some. See
+  /// DeferredStarts::tryAll.
+  bool beginDeferred() {
+    deferred.tryAll();
+    return deferred.areThere();
+  }
   /// InvalidArgument: collectives have nothing to prepare.
   static Status prepare(PartitionedCollective &request);
   /// InvalidArgument: it has an epoch.
@@ -96,6 +105,10 @@ private:
   Status checkReady(const PartitionedCollective &request) const;
   template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
   Status ended(PartitionedCollective &request, const Status &result);
+  Submission submissionOf(PartitionedCollective &request) const;
+  Status submit(PartitionedCollective &request);
+  Status begun(PartitionedCollective &request);
+  Status awaitBegin(PartitionedCollective &request);
   static bool isLate(const PartitionedCollective &request);
   Status failUnmarked(const PartitionedCollective &request);
   void lookOnce();
@@ -103,6 +116,7 @@ private:
   Core &core;
   Admission &admission;
   Daemon &daemon;
+  DeferredStarts deferred;
   LightMutex mutex; // guards below
   uint64_t nextNumber = 0;
   uint64_t roomTaken = 0; // by those that there are

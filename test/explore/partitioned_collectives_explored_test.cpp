@@ -278,6 +278,30 @@ TEST_F(PartitionedCollectives, SeveralInAnyOrder) {
   });
 }
 
+/// Rank 0 starts its epoch when calls have filled its arena, which rank 1 begins later: so does it.
+TEST_F(PartitionedCollectives, BeginsWhenThereIsRoom) {
+  constexpr uint32_t kCalls = 6;
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < 3; ++j)
+    jobs.emplace_back(j, ring, 3000, DataType::Int32);
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    Sum sum(ranks[r], ring, 2, 1, 1);
+    std::vector<occlRequest_t> requests;
+    occlRequest_t request = 0;
+    while (r == 0 && requests.size() < kCalls &&
+           jobs[requests.size() % 3].submit(ranks[r], r, &request) == occlSuccess)
+      requests.push_back(request);
+    sum.start();
+    sum.markAll(1);
+    while (requests.size() < kCalls)
+      requests.push_back(submitWhenFree(jobs[requests.size() % 3], ranks[r], r));
+    sum.wait(2);
+    for (occlRequest_t waited : requests)
+      succeed(occlWait(ranks[r], waited), "wait");
+    sum.free();
+  });
+}
+
 /// Before, while and after they are marked: each epoch ends once, with its data or without.
 TEST_F(PartitionedCollectives, Abort) {
   expectNoDefect(150, [&] {
