@@ -21,7 +21,10 @@
  *
  * Threads. occlPready... and occlParrived may be called by any threads at a time, also beside
  * occlPwait. occlPstart, occlPprepare, occlPtest, occlPwait and occlPfree of a request are for one
- * thread at a time; no other call with the request is under way when it is freed.
+ * thread at a time. As soon as occlPtest or occlPwait has returned occlSuccess the request may be
+ * started again, or freed, though threads that have marked its partitions are still returning from
+ * occlPready...; of a request that is freed after an error, and of a communicator that is destroyed,
+ * no call is under way, nor is any occlParrived.
  *
  * Ownership. Between start and end of an epoch a sender stores to a partition only before it marks
  * it, and a receiver accesses a partition only after it has arrived. The buffer lives as long as

@@ -229,17 +229,23 @@ Status PartitionedCollectives::mark(PartitionedCollective &request, Mark markAll
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
   if (epoch == 0)
     return invalid(request.subject + " has not been started, so no partition can be ready");
-  // After the last mark the request may be freed by another thread, which has waited for it.
+  // Once its marks are counted the request may be freed by another thread, which has waited for it.
+  // Those that are made together are counted together: of the list {1, 1} the second is looked at
+  // while the first has not ended the epoch.
   Doorbell &bell = core.device->bell;
   const uint64_t id = request.id;
-  uint64_t twice = 0;
+  uint64_t made = 0, twice = 0;
   bool isTwice = false;
   markAll([&](uint64_t p) {
-    if (request.parts->mark(p, epoch) || isTwice)
-      return;
-    isTwice = true;
-    twice = p;
+    if (request.parts->mark(p, epoch)) {
+      ++made;
+    } else if (!isTwice) {
+      isTwice = true;
+      twice = p;
+    }
   });
+  if (made != 0)
+    request.parts->count(made);
   bell.ring();
   if (!isTwice)
     return {};

@@ -57,6 +57,7 @@ struct Two {
   void mark(uint64_t p, uint64_t epoch) {
     input[p] = 10 * epoch + p;
     require(parts->mark(p, epoch), "refused");
+    parts->count(1);
   }
   void awaitInput(uint64_t p) const {
     while (parts->missing(OperandKind::Input, {p, p + 1}))
@@ -204,18 +205,37 @@ TEST_F(PartitionedCollectives, EpochAfterEpoch) {
     });
 }
 
-/// By several threads, of which any may be the last, while one waits already; who is freed then.
+/// By several threads, of which any may be the last, while one waits already, which starts the next
+/// epoch, and frees, as soon as it is told that this one has ended.
 TEST_F(PartitionedCollectives, ThreadsThatMark) {
   exploreBoth(100, 1, [&](occlComm_t comm, uint32_t r) {
     Sum sum(comm, ring, 2, 1, 2);
+    std::vector<Thread> others;
     for (int32_t epoch = 1; epoch <= 2; ++epoch) {
       sum.start();
-      Thread other([&] { sum.mark(static_cast<int64_t>(r), epoch); });
+      others.emplace_back([&, epoch] { sum.mark(static_cast<int64_t>(r), epoch); });
       sum.mark(1 - r, epoch);
       sum.wait(2 * epoch);
-      other.join();
     }
     sum.free();
+    for (Thread &other : others)
+      other.join();
+  });
+}
+
+/// A partition that a list has twice is refused by the request, which lives as long as that takes.
+TEST_F(PartitionedCollectives, AListThatHasOneTwice) {
+  exploreBoth(100, 1, [&](occlComm_t comm, uint32_t) {
+    Sum sum(comm, ring, 1, 1, 1);
+    sum.start();
+    std::fill(sum.input.begin(), sum.input.end(), 1);
+    Thread other([part = sum.part] {
+      constexpr int64_t kTwice[] = {0, 0};
+      require(occlPreadyList(part, 2, kTwice) == occlInvalidArgument, "not refused");
+    });
+    sum.wait(2);
+    sum.free();
+    other.join();
   });
 }
 
