@@ -28,6 +28,11 @@ std::string epochOf(const PartitionedCollective &request) {
   return request.subject + ", epoch " + std::to_string(request.epoch);
 }
 
+/// Whether its marks are made, and counted.
+bool isMarked(const PartitionedCollective &request) {
+  return request.parts->areAllMarked(request.epoch);
+}
+
 /// A partition of a buffer that the rank has.
 Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
   if (partitions > partitioned::kMostPartitions || (partitions == 0 && elements != 0))
@@ -364,7 +369,11 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
     if (!result.ok())
       return ended(request, result);
   }
-  if (request.parts->areAllMarked(request.epoch))
+  if (!isMarked(request)) { // what it lacks may depend on anything else that is open
+    lookOnce();
+    core.device->tick();
+  }
+  if (isMarked(request))
     return ended(request, {});
   if (core.fabric->failed() || isLate(request))
     return ended(request, failUnmarked(request));
@@ -405,14 +414,13 @@ Status PartitionedCollectives::wait(PartitionedCollective &request) {
     if (!result.ok())
       return ended(request, result);
   }
-  const auto isOver = [&] { return request.parts->areAllMarked(request.epoch); };
-  if (!isOver()) {
+  if (!isMarked(request)) {
     InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {
-      return isOver() || core.fabric->failed() || isLate(request);
+      return isMarked(request) || core.fabric->failed() || isLate(request);
     });
   }
-  return ended(request, isOver() ? Status() : failUnmarked(request));
+  return ended(request, isMarked(request) ? Status() : failUnmarked(request));
 }
 
 Status PartitionedCollectives::prepare(PartitionedCollective &request) {
