@@ -23,8 +23,8 @@
  * occlPwait. occlPstart, occlPprepare, occlPtest, occlPwait and occlPfree of a request are for one
  * thread at a time. As soon as occlPtest or occlPwait has returned occlSuccess the request may be
  * started again, or freed, though threads that have marked its partitions are still returning from
- * occlPready...; of a request that is freed after an error, and of a communicator that is destroyed,
- * no call is under way, nor is any occlParrived.
+ * occlPready...; of a request that is freed after an error, and of a communicator that is
+ * destroyed, no call is under way, nor is any occlParrived.
  *
  * Ownership. Between start and end of an epoch a sender stores to a partition only before it marks
  * it, and a receiver accesses a partition only after it has arrived. The buffer lives as long as
@@ -94,8 +94,8 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * two of the same shape made in another order are exchanged. arenaBytes is the same on all ranks.
  * Requests are started in any order, other ones on each rank: an epoch is executed as a call of
  * occlStart. Ranks that disagree, in rounds too, fail the communicator with occlMismatch, which
- * names two of them, when both have started: as for occlCall, if the plan has them exchange data or
- * they are neighbours.
+ * names two of them and what each has, when both have started: as for occlCall, if the plan has
+ * them exchange data or they are neighbours.
  *
  * Progress. A step of the collective is executed when the partitions that overlap what it reads of
  * the input are marked, and what it needs of other ranks is there. Each part of the buffers is cut
@@ -113,9 +113,9 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * higher. Ranks that make and free requests in one order are told the same; of a request that one
  * rank has freed before this call and another has not, they may be told different things. An epoch
  * that finds no room when it is started, since calls or earlier epochs hold it, begins when there
- * is: as these end, on all ranks, and without a call of the program. Its deadline goes on meanwhile.
- * Of calls that another rank makes only after it has waited for the epoch arenaBytes has to hold
- * what they take, too.
+ * is: as these end, on all ranks, and without a call of the program. Its deadline goes on
+ * meanwhile. Of calls that another rank makes only after it has waited for the epoch arenaBytes has
+ * to hold what they take, too.
  *
  * Ownership. The program stores to a partition of the input before it marks it, and not again
  * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers

@@ -146,17 +146,17 @@ insight::KnownCollective Admission::lookUp(uint64_t id) {
   if (id == transport::kTransferGroups)
     return {"groups of transfers", nullptr};
   insight::KnownCollective known{
-      id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
+      id == kCallSequence ? "the communicator's calls" : transport::describeSequence(id), nullptr};
   std::lock_guard lock(mutex);
   auto found = ids.find(id);
   if (found == ids.end() || !found->second->plan)
     return known;
   const IdState &sequence = *found->second;
-  known = {sequence.describe(), sequence.plan};
+  known = {sequence.describe(), sequence.plan, sequence.rounds};
   for (const OpenInvocation *invocation : sequence.unreclaimed)
     if (invocation && !invocation->finished.load(std::memory_order_acquire))
       known = {invocation->collective->describe(id, invocation->name),
-               invocation->collective->spec.plan};
+               invocation->collective->spec.plan, invocation->collective->spec.rounds};
   return known;
 }
 

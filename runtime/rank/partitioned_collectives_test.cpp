@@ -1,6 +1,7 @@
 // Partitioned collectives of ranks whose device has no thread: what moves does so where a test
 // asks.
 #include "plan/testing/example_plans.h"
+#include "runtime/control/records/pair_id.h"
 #include "runtime/control/testing/thread_fabrics.h"
 #include "runtime/rank/daemon.h"
 
@@ -71,6 +72,7 @@ TEST(PartitionedCollectivesWithoutWorkers, TestingAloneEnds) {
     ranks.push_back(std::make_unique<Rank>(std::make_unique<Daemon>(
         *Device::start(options, made->bells[r]), std::move(made->fabrics[r]), Options{})));
   }
+  EXPECT_EQ(ranks[0]->daemon->lookUp(transport::partitionedIdOf(0)).name, "partitioned request 0");
   for (auto &rank : ranks)
     rank->start();
   constexpr int kMostTests = 10000;

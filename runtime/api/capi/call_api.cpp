@@ -8,7 +8,6 @@
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/plan_library/plans_in_rounds.h"
-#include "support/mix.h"
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
@@ -217,7 +216,8 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
     else
       rounds = 1;
   }
-  spec->planHash = plan::mix(spec->planHash + plan::mix(rounds));
+  spec->planHash = daemon::hashInRounds(spec->planHash, static_cast<uint32_t>(rounds));
+  spec->rounds = static_cast<uint32_t>(rounds);
   return spec;
 }
 
