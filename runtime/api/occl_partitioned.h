@@ -21,7 +21,10 @@
  *
  * Threads. occlPready... and occlParrived may be called by any threads at a time, also beside
  * occlPwait. occlPstart, occlPprepare, occlPtest, occlPwait and occlPfree of a request are for one
- * thread at a time; no other call with the request is under way when it is freed.
+ * thread at a time. As soon as occlPtest or occlPwait has returned occlSuccess the request may be
+ * started again, or freed, though threads that have marked its partitions are still returning from
+ * occlPready...; of a request that is freed after an error, and of a communicator that is
+ * destroyed, no call is under way, nor is any occlParrived.
  *
  * Ownership. Between start and end of an epoch a sender stores to a partition only before it marks
  * it, and a receiver accesses a partition only after it has arrived. The buffer lives as long as
@@ -91,18 +94,28 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * two of the same shape made in another order are exchanged. arenaBytes is the same on all ranks.
  * Requests are started in any order, other ones on each rank: an epoch is executed as a call of
  * occlStart. Ranks that disagree, in rounds too, fail the communicator with occlMismatch, which
- * names two of them, when both have started: as for occlCall, if the plan has them exchange data or
- * they are neighbours.
+ * names two of them and what each has, when both have started: as for occlCall, if the plan has
+ * them exchange data or they are neighbours.
  *
  * Progress. A step of the collective is executed when the partitions that overlap what it reads of
  * the input are marked, and what it needs of other ranks is there. Each part of the buffers is cut
  * into rounds, pieces one behind the other, that wait for nothing of each other: 256 KiB or more,
  * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
  * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
- * do not depend on each other in a cycle of rounds, if each rank has room for all epochs that are
- * open at a time (see occlPstart; fewer rounds need less). A plan that cannot be cut (an instruction has
+ * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
  * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
  * depend on partitions, their order or threads; occlCall may give others.
+ *
+ * Room. An epoch takes room in the arena, more with more rounds. Of all requests that are made and
+ * not freed one epoch each has to fit, by what each takes on the rank where it takes most: so it
+ * does not matter in which orders ranks start them. occlAgain: with this one they would not, though
+ * it would alone (then it is occlInvalidArgument). Free others, take fewer rounds or set arenaBytes
+ * higher. Ranks that make and free requests in one order are told the same; of a request that one
+ * rank has freed before this call and another has not, they may be told different things. An epoch
+ * that finds no room when it is started, since calls or earlier epochs hold it, begins when there
+ * is: as these end, on all ranks, and without a call of the program. Its deadline goes on
+ * meanwhile. Of calls that another rank makes only after it has waited for the epoch arenaBytes has
+ * to hold what they take, too.
  *
  * Ownership. The program stores to a partition of the input before it marks it, and not again
  * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers
@@ -110,9 +123,10 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * all output has arrived. In place as occlCall; a partition of the output that has arrived is then
  * read alone until the end, too.
  *
- * occlPstart: occlAgain: there is no room, as for occlStart, and the epoch has not begun.
- * occlPprepare: occlInvalidArgument. On hosts of one machine, with preemption, and not with plans
- * compiled with --direct: others are occlInvalidArgument. */
+ * occlPstart: occlAgain: all of config->maxInFlight are taken, each of which is one of what was
+ * started, or is complete and was not waited for; nothing has been done. occlPprepare:
+ * occlInvalidArgument. On hosts of one machine, with preemption, and not with plans compiled with
+ * --direct: others are occlInvalidArgument. */
 OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
                                     int64_t recvPartitions, const occlPartConfig_t *config,
                                     occlPart_t *part);

@@ -1,5 +1,6 @@
 #include "runtime/invocation/announce_cells.h"
 
+#include "runtime/control/records/pair_id.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -161,7 +162,7 @@ std::string AnnounceCells::describeRetired() const {
   for (size_t i = 0; i < std::min(retired.size(), kMostNamed); ++i) {
     const IdState &id = *retired[i];
     const uint32_t *peer = firstPeerInside(id);
-    text += (i == 0 ? "id " : ", id ") + std::to_string(id.id);
+    text += (i == 0 ? "" : ", ") + transport::describeSequence(id.id);
     if (peer)
       text += " (rank " + std::to_string(*peer) + " may still use it)";
   }

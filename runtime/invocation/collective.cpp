@@ -26,6 +26,8 @@ constexpr uint32_t kLineSliceBytes = 1 << 10;
 /// What takes less time than to wake a thread for it.
 constexpr uint64_t kBytesAtOnce = 4 << 10;
 
+constexpr uint64_t kRoundsMask = 0x1ff; // at most 256
+
 /// As plans call the collectives of which the API has kinds, in the order of those.
 constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
                                        "reduce",    "alltoall",  "gather",        "scatter"};
@@ -202,18 +204,25 @@ std::string nameOfKind(uint32_t kind) {
   return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
 }
 
-std::string describe(const transport::CollectiveTraits &traits) {
+/// The rounds are in its lowest bits, so that who reads another rank's record can name them.
+uint64_t hashInRounds(uint64_t planHash, uint32_t rounds) {
+  return (plan::mix(planHash) & ~kRoundsMask) | rounds;
+}
+
+std::string describe(const transport::CollectiveTraits &traits, bool isPartitioned) {
   auto nameIn = [](auto code, unsigned numCodes, auto kind) {
     return code < numCodes ? std::string(nameOf(static_cast<decltype(kind)>(code))) : "unknown";
   };
   char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(traits.planHash));
+  const uint64_t ofPlan = isPartitioned ? traits.planHash & ~kRoundsMask : traits.planHash;
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(ofPlan));
   constexpr uint32_t kFirstWithRoot = 4; // broadcast; all-to-all and all before have none
   const bool hasRoot = traits.kind >= kFirstWithRoot && traits.kind != 6;
   return nameOfKind(traits.kind) + ", count " + std::to_string(traits.count) + ", type " +
          nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
          nameIn(traits.op, kNumReduceOps, ReduceOp{}) +
-         (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash;
+         (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash +
+         (isPartitioned ? ", rounds " + std::to_string(traits.planHash & kRoundsMask) : "");
 }
 
 std::string describe(uint64_t sequence, const std::string &name) {
@@ -229,6 +238,14 @@ std::string IdState::describe() const {
 
 std::string Collective::describe(uint64_t sequence, const std::string &name) const {
   return daemon::describe(sequence, name.empty() ? spec.plan->name : name);
+}
+
+uint32_t Collective::neediestRank() const {
+  uint32_t neediest = 0;
+  for (uint32_t r = 1; r < spec.plan->numRanks; ++r)
+    if (binding->arenaBytes(r) > binding->arenaBytes(neediest))
+      neediest = r;
+  return neediest;
 }
 
 uint64_t Collective::flagBase(uint64_t sequence, uint64_t ordinal) const {

@@ -40,6 +40,7 @@ struct CollectiveSpec {
   int32_t priority = 0;
   std::chrono::milliseconds timeout{0};
   bool callbacksNeverBlock = false;
+  uint32_t rounds = 1; // that the plan has; then planHash is as hashInRounds() makes it
 };
 
 /// What a plan accesses in the buffers of other ranks, without messages. Lists are ascending.
@@ -133,6 +134,8 @@ struct Collective {
   bool fits(const transport::PrepostedRing &ring, uint32_t r) const {
     return mayUseRing && binding->arenaBytes(r) <= ring.largest;
   }
+  /// The first of those that take most of their arena for an invocation.
+  uint32_t neediestRank() const;
   /// What the flags of an invocation exceed by its slices' numbers, less than 2^kSliceBits. For
   /// blocks in rings: whatever has been in one, no line in it has a flag of today, but for hashes
   /// of traits and sequences that are equal, or as far apart as two calls (docs/memory.md). Else 0,
@@ -147,8 +150,12 @@ std::string describe(uint64_t sequence, const std::string &name);
 /// "allreduce" of a kind of the API; of 0, or what is none, "a plan of its own".
 std::string nameOfKind(uint32_t kind);
 
-/// "allreduce, count 4, ..." for errors.
-std::string describe(const transport::CollectiveTraits &traits);
+/// Of a plan in so many rounds, 1 to 256, from that of the plan; no plan's own.
+uint64_t hashInRounds(uint64_t planHash, uint32_t rounds);
+
+/// "allreduce, count 4, ..." for errors; of a partitioned one with its rounds, which its hash
+/// tells.
+std::string describe(const transport::CollectiveTraits &traits, bool isPartitioned = false);
 
 /// What thread block `block` moves.
 BlockBytes bytesOf(const interpreter::Program &program, uint32_t block);
@@ -200,6 +207,7 @@ struct IdState {
   /// Of its last invocation, for reports; no plan before the first. An empty name is the plan's.
   std::string name;
   std::shared_ptr<const plan::Plan> plan;
+  uint32_t rounds = 1;
   /// The invocation that has the same, as long as it is not reclaimed.
   const OpenInvocation *named = nullptr;
   /// "'name' (id 7)"; it has a plan.

@@ -1,4 +1,5 @@
 #include "runtime/invocation/open_invocation.h"
+#include "runtime/observe/report/known_collective.h"
 
 namespace occl::daemon {
 
@@ -42,7 +43,9 @@ std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
   const plan::Plan &plan = *collective.spec.plan;
   const plan::Instruction &instruction =
       plan.instructions[collective.binding->planInstruction(block, instructionNumber)];
-  std::string text = "thread block " + std::to_string(block) + ", instruction " +
+  const insight::KnownCollective known{"", collective.spec.plan, collective.spec.rounds};
+  std::string text = known.describeRound(collective.binding->program().rank, block) +
+                     "thread block " + std::to_string(block) + ", instruction " +
                      std::to_string(instructionNumber) + " (" + plan::mnemonic(instruction.opcode) +
                      ")";
   if (instruction.location != plan::kNoLocation) {

@@ -1,5 +1,7 @@
 #include "runtime/invocation/open_invocation.h"
 
+#include "runtime/control/records/pair_id.h"
+
 #include "runtime/base/cache_line.h"
 #include "runtime/memory/arena.h"
 #include "runtime/sync/atomic.h"
@@ -28,20 +30,26 @@ struct WorkspaceLayout {
   uint64_t progress, tasks, scratch, total;
 };
 
+bool isPartitioned(const OpenInvocation &invocation) {
+  return transport::partitionedCollectiveOf(invocation.id->id).has_value();
+}
+
 char *charsAt(std::byte *base, uint64_t offset) { return reinterpret_cast<char *>(base + offset); }
 
 } // namespace
 
 Status disagreement(const std::string &call, uint32_t rank, const transport::CollectiveTraits &mine,
-                    uint32_t peer, const transport::CollectiveTraits &theirs) {
+                    uint32_t peer, const transport::CollectiveTraits &theirs, bool isPartitioned) {
   return {StatusCode::Mismatch, "collective " + call + ": ranks disagree: rank " +
-                                    std::to_string(rank) + " has " + describe(mine) + "; rank " +
-                                    std::to_string(peer) + " has " + describe(theirs)};
+                                    std::to_string(rank) + " has " + describe(mine, isPartitioned) +
+                                    "; rank " + std::to_string(peer) + " has " +
+                                    describe(theirs, isPartitioned)};
 }
 
 std::string OpenInvocation::describe() const {
   return collective->describe(id->id, name) +
-         (id->id == kCallSequence ? ", call " : ", invocation ") + std::to_string(ordinal);
+         (id->id == kCallSequence ? ", call " + std::to_string(ordinal)
+                                  : ", " + transport::describeInvocation(id->id, ordinal));
 }
 
 std::string OpenInvocation::subject() const {
@@ -113,7 +121,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
   const transport::Announcement said = record.read();
   if (said.traits != invocation.collective->traits)
     return disagreement(invocation.describe(), fabric.rank(), invocation.collective->traits, r,
-                        said.traits);
+                        said.traits, isPartitioned(invocation));
   const transport::Segment &segment = fabric.of(r);
   const uint64_t offset = said.arenaOffset;
   const uint64_t bytes = invocation.collective->binding->arenaBytes(r);
@@ -235,7 +243,7 @@ Status compareNeighbours(const OpenInvocation &invocation, const Fabric &fabric)
     const transport::CollectiveTraits theirs = record->read().traits;
     if (theirs != invocation.collective->traits)
       return disagreement(invocation.describe(), fabric.rank(), invocation.collective->traits, r,
-                          theirs);
+                          theirs, isPartitioned(invocation));
   }
   return {};
 }

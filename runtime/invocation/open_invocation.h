@@ -114,7 +114,8 @@ struct OpenInvocation {
 
 /// The Mismatch of two ranks that have different things in mind with a call.
 Status disagreement(const std::string &call, uint32_t rank, const transport::CollectiveTraits &mine,
-                    uint32_t peer, const transport::CollectiveTraits &theirs);
+                    uint32_t peer, const transport::CollectiveTraits &theirs,
+                    bool isPartitioned = false);
 
 /// Private memory that an invocation of the collective takes.
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);

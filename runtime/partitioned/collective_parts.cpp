@@ -46,11 +46,7 @@ CollectiveParts::CollectiveParts(const CollectiveBuffers &buffers, const Program
       sums(buffers.output.partitions) {}
 
 bool CollectiveParts::mark(uint64_t p, uint64_t ofEpoch) {
-  if (!raise(marked[p], ofEpoch, std::memory_order_release))
-    return false;
-  // The last access: who waits for the end of the epoch may free this from here on.
-  marks.fetch_add(1, std::memory_order_release);
-  return true;
+  return raise(marked[p], ofEpoch, std::memory_order_release);
 }
 
 uint64_t CollectiveParts::firstUnmarked(uint64_t ofEpoch) const {

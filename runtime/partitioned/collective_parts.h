@@ -36,8 +36,8 @@ struct CollectiveBuffers {
   const char *data = nullptr; // of the input
 };
 
-/// Thread safety: missing(), stored(), mark() and what is const are for any; begin() and readCopy()
-/// for one thread, while no epoch is under way.
+/// Thread safety: missing(), stored(), mark(), count() and what is const are for any; begin() and
+/// readCopy() for one thread, while no epoch is under way.
 class CollectiveParts final : public interpreter::Partitions {
 public:
   /// The program is what executes an epoch. bell: of the executors that may wait for a mark; it
@@ -49,13 +49,16 @@ public:
 
   /// Before the epoch's invocation; nothing is marked, and nothing has arrived.
   void begin(uint64_t ofEpoch) { epoch = ofEpoch; }
-  /// Marks partition p of the input. False: it is marked already, and nothing has changed. With the
-  /// last mark the epoch may be over, and this gone. Who has marked rings the bell.
+  /// Marks partition p of the input: steps may read it. False: it is marked already, and nothing
+  /// has changed. Who has marked counts its marks, then rings the bell.
   bool mark(uint64_t p, uint64_t ofEpoch);
+  /// So many were made: a thread's last access, for with the last of all marks that is counted the
+  /// epoch may be over, and this gone.
+  void count(uint64_t made) { marks.fetch_add(made, std::memory_order_release); }
   bool isMarked(uint64_t p, uint64_t ofEpoch) const {
     return marked[p].load(std::memory_order_acquire) >= ofEpoch;
   }
-  /// Whether all partitions of the input are, and nobody is at it any more.
+  /// Whether all partitions of the input are and are counted, so that nobody is at it any more.
   bool areAllMarked(uint64_t ofEpoch) const {
     return marks.load(std::memory_order_acquire) == ofEpoch * marked.size();
   }

@@ -147,6 +147,7 @@ TEST(CollectiveParts, AreOpenOnceAllThatOverlapAreMarked) {
       ASSERT_FALSE(parts.areAllMarked(1));
       ASSERT_TRUE(parts.mark(p, 1));
       ASSERT_FALSE(parts.mark(p, 1));
+      parts.count(1);
       const Range mine = countedRange(elements, partitions, p);
       std::fill(isMarked.begin() + static_cast<int64_t>(mine.begin),
                 isMarked.begin() + static_cast<int64_t>(mine.end), true);
@@ -201,13 +202,18 @@ TEST(CollectiveParts, AMarkThatComesAnEpochLate) {
   CollectiveParts parts({.input = {2, 2}}, none.program, bell);
   parts.begin(1);
   EXPECT_TRUE(parts.mark(0, 1) && parts.mark(1, 1));
+  EXPECT_FALSE(parts.areAllMarked(1)) << "who has made them may still be at it";
+  parts.count(2);
+  EXPECT_TRUE(parts.areAllMarked(1));
   parts.begin(2);
   EXPECT_TRUE(parts.mark(0, 2));
+  parts.count(1);
   EXPECT_FALSE(parts.mark(0, 1));
   EXPECT_TRUE(parts.isMarked(0, 2));
   EXPECT_FALSE(parts.areAllMarked(2));
   EXPECT_EQ(*parts.missing(OperandKind::Input, {0, 2}), 1u);
   EXPECT_TRUE(parts.mark(1, 2));
+  parts.count(1);
   EXPECT_TRUE(parts.areAllMarked(2));
 }
 
@@ -264,9 +270,12 @@ TEST(CollectiveParts, MarkedByThreads) {
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < 3; ++t) // each partition by two of them
       threads.emplace_back([&, t] {
+        uint64_t made = 0;
         for (uint64_t p = 0; p < 64; ++p)
           if (p % 3 != t)
-            marked += parts.mark(p, epoch) ? 1 : 0;
+            made += parts.mark(p, epoch) ? 1 : 0;
+        parts.count(made);
+        marked += made;
       });
     for (std::thread &thread : threads)
       thread.join();

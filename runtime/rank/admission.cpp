@@ -72,11 +72,14 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
 
 /// Under the lock: what has to be before anything of the shape is submitted.
 Status Admission::makeReady(const Collective &shape) {
-  const uint64_t need = shape.binding->arenaBytes(core.fabric->rank());
+  // What any rank needs counts, all arenas being alike: those that need less would go on, and wait
+  // for the one that is refused.
+  const uint32_t rank = shape.neediestRank();
+  const uint64_t need = shape.binding->arenaBytes(rank);
   if (!arena.canEverFit(need))
     return invalid("plan '" + shape.spec.plan->name + "' needs " + std::to_string(need) +
-                   " bytes of the arena, which has " + std::to_string(arena.size()) +
-                   "; set arenaBytes higher");
+                   " bytes of the arena of rank " + std::to_string(rank) + ", which has " +
+                   std::to_string(arena.size()) + "; set arenaBytes higher");
   for (uint32_t r : shape.direct.awaited)
     core.awaitAfterFailure(r);
   return {};
@@ -117,6 +120,11 @@ StatusOr<Collective *> Admission::hold(const Signature &signature, CollectiveSpe
   return added.ok() ? counted(*added) : added;
 }
 
+uint64_t Admission::roomOf(const Collective &shape) {
+  const uint64_t need = shape.binding->arenaBytes(shape.neediestRank());
+  return need == 0 ? 0 : transport::Arena::roundToClass(need);
+}
+
 void Admission::letGo(Collective &shape) {
   std::lock_guard lock(mutex);
   --shape.unreclaimed;
@@ -138,17 +146,17 @@ insight::KnownCollective Admission::lookUp(uint64_t id) {
   if (id == transport::kTransferGroups)
     return {"groups of transfers", nullptr};
   insight::KnownCollective known{
-      id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
+      id == kCallSequence ? "the communicator's calls" : transport::describeSequence(id), nullptr};
   std::lock_guard lock(mutex);
   auto found = ids.find(id);
   if (found == ids.end() || !found->second->plan)
     return known;
   const IdState &sequence = *found->second;
-  known = {sequence.describe(), sequence.plan};
+  known = {sequence.describe(), sequence.plan, sequence.rounds};
   for (const OpenInvocation *invocation : sequence.unreclaimed)
     if (invocation && !invocation->finished.load(std::memory_order_acquire))
       known = {invocation->collective->describe(id, invocation->name),
-               invocation->collective->spec.plan};
+               invocation->collective->spec.plan, invocation->collective->spec.rounds};
   return known;
 }
 

@@ -56,12 +56,16 @@ public:
   explicit Admission(Core &core);
   ~Admission();
 
-  /// From now on calls of this signature can be submitted. InvalidArgument: larger than the arena.
-  /// InvalidPlan: not for this communicator.
+  /// From now on calls of this signature can be submitted. InvalidArgument: larger than the arena
+  /// of some rank; so all ranks are told alike. InvalidPlan: not for this communicator.
   Status learnShape(const Signature &signature, CollectiveSpec spec);
   /// As learnShape; and it stays until letGo(), which nothing of it is in flight after.
   StatusOr<Collective *> hold(const Signature &signature, CollectiveSpec spec);
   void letGo(Collective &shape);
+  /// Bytes of the arena that an invocation takes on the rank where it takes most: the same on all
+  /// ranks; and all that there are. For any thread, without the lock.
+  static uint64_t roomOf(const Collective &shape);
+  uint64_t allRoom() const { return arena.size(); }
   /// Goes on with giving back what sequences hold that have not been called for long. Now and then,
   /// by anybody: other ranks may wait for it.
   void tidy();

@@ -30,6 +30,7 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
           [this] {
             admission.tidy();
             partitioned.tidy();
+            collectives.beginDeferred();
           }),
       splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
   core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
@@ -44,13 +45,15 @@ void Daemon::drain() {
   const auto patience =
       given < kNoDeadline ? std::max(kDrainPatience, given + kDrainGrace) : kDrainPatience;
   Deadline deadline(patience);
-  executor.runUntil([&] { return !core.hasOpen() || deadline.passed(); });
-  if (core.hasOpen())
+  // What has failed waits for no room any more.
+  const auto isOpen = [&] { return collectives.beginDeferred() || core.hasOpen(); };
+  executor.runUntil([&] { return !isOpen() || deadline.passed(); });
+  if (isOpen())
     fail({StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
                                    " has destroyed its communicator, and what it had in flight has "
                                    "not ended within " +
                                    std::to_string(patience.count()) + " ms"});
-  executor.runUntil([&] { return !core.hasOpen(); });
+  executor.runUntil([&] { return !isOpen(); });
 }
 
 Daemon::~Daemon() {

@@ -6,6 +6,7 @@
 #include "runtime/rank/daemon.h"
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
+#include "runtime/sync/thread.h"
 
 #include <cstring>
 #include <mutex>
@@ -27,6 +28,11 @@ std::string epochOf(const PartitionedCollective &request) {
   return request.subject + ", epoch " + std::to_string(request.epoch);
 }
 
+/// Whether its marks are made, and counted.
+bool isMarked(const PartitionedCollective &request) {
+  return request.parts->areAllMarked(request.epoch);
+}
+
 /// A partition of a buffer that the rank has.
 Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
   if (partitions > partitioned::kMostPartitions || (partitions == 0 && elements != 0))
@@ -39,7 +45,7 @@ Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
 } // namespace
 
 PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon)
-    : core(core), admission(admission), daemon(daemon) {}
+    : core(core), admission(admission), daemon(daemon), deferred(core, admission) {}
 PartitionedCollectives::~PartitionedCollectives() = default;
 
 Status PartitionedCollectives::checkCommunicator() const {
@@ -83,31 +89,22 @@ PartitionedCollectives::buffersOf(const PartitionedTerms &terms, const Collectiv
   return buffers;
 }
 
-StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
-  if (Status checked = checkCommunicator(); !checked.ok())
-    return checked;
-  if (core.fabric->failed())
-    return core.fabric->failure();
+/// But for its number, and what it says of the arena.
+StatusOr<std::unique_ptr<PartitionedCollective>>
+PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) const {
   auto request = std::make_unique<PartitionedCollective>();
-  request->signature = terms.signature;
-  request->subject = "partitioned " + terms.spec.plan->collective;
-  auto held = admission.hold(terms.signature, terms.spec);
-  if (!held.ok())
-    return held.status();
-  Collective &shape = **held;
+  request->subject = "partitioned " + shape.spec.plan->collective;
   auto buffers = buffersOf(terms, shape, request->subject);
-  Status wrong = buffers.status();
-  if (wrong.ok() && shape.direct.exists)
-    wrong = invalid("plan '" + shape.spec.plan->name +
-                    "' accesses buffers of other ranks directly, which cannot wait for what they "
-                    "mark as ready; compile it without --direct");
-  if (wrong.ok() && terms.factor && !shape.mayHaveFactor)
-    wrong = invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
-                                       "place");
-  if (!wrong.ok()) {
-    admission.letGo(shape);
-    return wrong;
-  }
+  if (!buffers.ok())
+    return buffers.status();
+  if (shape.direct.exists)
+    return invalid("plan '" + shape.spec.plan->name +
+                   "' accesses buffers of other ranks directly, which cannot wait for what they "
+                   "mark as ready; compile it without --direct");
+  if (terms.factor && !shape.mayHaveFactor)
+    return invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
+                                      "place");
+  request->signature = terms.signature;
   request->shape = &shape;
   request->input = terms.input;
   request->output = terms.output;
@@ -120,14 +117,88 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
   request->hasInput = rank.inputChunks != 0;
   request->hasOutput = rank.outputChunks != 0;
+  request->room = Admission::roomOf(shape);
   request->parts = std::make_unique<partitioned::CollectiveParts>(
       *buffers, shape.binding->program(), core.device->bell);
-  std::lock_guard lock(mutex);
-  request->subject += ", request " + std::to_string(nextNumber);
-  request->id = transport::partitionedIdOf(nextNumber++);
-  PartitionedCollective *made = request.get();
-  all.emplace(made, std::move(request));
-  return made;
+  return request;
+}
+
+/// Under the lock. That all fit at a time is asked for when they are made: ranks make them in one
+/// order, and start them in others, where each could hold what another one waits for.
+Status PartitionedCollectives::takeRoom(PartitionedCollective &request) {
+  if (request.room > admission.allRoom() - roomTaken)
+    return {StatusCode::Again,
+            request.subject + " needs up to " + std::to_string(request.room) +
+                " bytes of a rank's arena, of which the requests that there are need " +
+                std::to_string(roomTaken) + " of " + std::to_string(admission.allRoom()) +
+                ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher"};
+  roomTaken += request.room;
+  return {};
+}
+
+StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
+  if (Status checked = checkCommunicator(); !checked.ok())
+    return checked;
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  auto held = admission.hold(terms.signature, terms.spec);
+  if (!held.ok())
+    return held.status();
+  auto request = build(terms, **held);
+  Status refused = request.status();
+  if (refused.ok()) {
+    std::lock_guard lock(mutex);
+    refused = takeRoom(**request);
+    if (refused.ok()) {
+      (*request)->subject += ", request " + std::to_string(nextNumber);
+      (*request)->id = transport::partitionedIdOf(nextNumber++);
+      PartitionedCollective *made = request->get();
+      all.emplace(made, std::move(*request));
+      return made;
+    }
+  }
+  admission.letGo(**held);
+  return refused;
+}
+
+Submission PartitionedCollectives::submissionOf(PartitionedCollective &request) const {
+  Submission call;
+  call.id = request.id;
+  call.input = request.input;
+  call.output = request.output;
+  call.signature = &request.signature;
+  call.options = &request.options;
+  call.factor = request.hasFactor ? request.factor.data() : nullptr;
+  call.partitions = request.parts.get();
+  return call;
+}
+
+/// Again: all requests are taken, which the program sees to. Where room is missing, in the arena or
+/// among the sequence's records, others do, and this rank is not to be the one that stays away.
+Status PartitionedCollectives::submit(PartitionedCollective &request) {
+  Submission call = submissionOf(request);
+  auto started = daemon.start(call, [&]() -> StatusOr<CollectiveSpec> {
+    return request.shape->spec; // not needed: the shape is held
+  });
+  if (started.ok()) {
+    request.request = *started;
+    return {};
+  }
+  if (started.status().code() != StatusCode::Again)
+    return started.status();
+  const auto slot = core.requests.open({});
+  if (!slot)
+    return started.status();
+  core.requests.cancel(*slot);
+  request.request = 0;
+  call.since = coarseNow();
+  request.begin.call = call;
+  request.begin.subject = request.subject + ", epoch " + std::to_string(request.epoch + 1);
+  request.begin.deadline = request.deadline;
+  request.begin.request = 0;
+  request.isDeferred = true;
+  deferred.add(request.begin, started.status());
+  return {};
 }
 
 Status PartitionedCollectives::start(PartitionedCollective &request) {
@@ -138,23 +209,11 @@ Status PartitionedCollectives::start(PartitionedCollective &request) {
                    " has been started, and not been waited for or tested to its end");
   const uint64_t next = request.epoch + 1;
   request.parts->begin(next);
-  Submission call;
-  call.id = request.id;
-  call.input = request.input;
-  call.output = request.output;
-  call.signature = &request.signature;
-  call.options = &request.options;
-  call.factor = request.hasFactor ? request.factor.data() : nullptr;
-  call.partitions = request.parts.get();
-  auto started = daemon.start(call, [&]() -> StatusOr<CollectiveSpec> {
-    return request.shape->spec; // not needed: the shape is held
-  });
-  if (!started.ok())
-    return started.status();
-  const auto timeout =
-      request.options.timeout.count() != 0 ? request.options.timeout : core.options.timeout;
-  request.deadline = coarseNow() + timeout;
-  request.request = *started;
+  request.deadline = coarseNow() + (request.options.timeout.count() != 0 ? request.options.timeout
+                                                                         : core.options.timeout);
+  beginDeferred(); // they came before
+  if (Status submitted = submit(request); !submitted.ok())
+    return submitted;
   request.epoch = next;
   request.active.store(next, std::memory_order_release);
   return {};
@@ -175,17 +234,23 @@ Status PartitionedCollectives::mark(PartitionedCollective &request, Mark markAll
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
   if (epoch == 0)
     return invalid(request.subject + " has not been started, so no partition can be ready");
-  // After the last mark the request may be freed by another thread, which has waited for it.
+  // Once its marks are counted the request may be freed by another thread, which has waited for it.
+  // Those that are made together are counted together: of the list {1, 1} the second is looked at
+  // while the first has not ended the epoch.
   Doorbell &bell = core.device->bell;
   const uint64_t id = request.id;
-  uint64_t twice = 0;
+  uint64_t made = 0, twice = 0;
   bool isTwice = false;
   markAll([&](uint64_t p) {
-    if (request.parts->mark(p, epoch) || isTwice)
-      return;
-    isTwice = true;
-    twice = p;
+    if (request.parts->mark(p, epoch)) {
+      ++made;
+    } else if (!isTwice) {
+      isTwice = true;
+      twice = p;
+    }
   });
+  if (made != 0)
+    request.parts->count(made);
   bell.ring();
   if (!isTwice)
     return {};
@@ -222,6 +287,7 @@ Status PartitionedCollectives::ready(PartitionedCollective &request,
 
 /// Takes what is open one look further, here: programs may do nothing but ask.
 void PartitionedCollectives::lookOnce() {
+  beginDeferred();
   if (Executor(*core.device).lookAtAll())
     core.device->handOver();
 }
@@ -270,10 +336,31 @@ Status PartitionedCollectives::failUnmarked(const PartitionedCollective &request
   return core.fabric->failure();
 }
 
+/// Whether its invocation has been admitted: InProgress while it waits for room; or why it never
+/// will be.
+Status PartitionedCollectives::begun(PartitionedCollective &request) {
+  if (!request.isDeferred)
+    return {};
+  if (request.begin.isWaiting.load(std::memory_order_acquire))
+    return {StatusCode::InProgress, epochOf(request) + " waits for room"};
+  request.isDeferred = false;
+  request.request = request.begin.request;
+  return request.request != 0 ? Status() : core.fabric->failure();
+}
+
 Status PartitionedCollectives::test(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
   const Status inProgress{StatusCode::InProgress, epochOf(request) + " is in progress"};
+  if (request.isDeferred) {
+    lookOnce();
+    core.device->tick();
+    const Status hasBegun = begun(request);
+    if (hasBegun.code() == StatusCode::InProgress)
+      return inProgress;
+    if (!hasBegun.ok())
+      return ended(request, hasBegun);
+  }
   if (request.request != 0) {
     const Status result = daemon.test(request.request);
     if (result.code() == StatusCode::InProgress)
@@ -282,30 +369,58 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
     if (!result.ok())
       return ended(request, result);
   }
-  if (request.parts->areAllMarked(request.epoch))
+  if (!isMarked(request)) { // what it lacks may depend on anything else that is open
+    lookOnce();
+    core.device->tick();
+  }
+  if (isMarked(request))
     return ended(request, {});
   if (core.fabric->failed() || isLate(request))
     return ended(request, failUnmarked(request));
   return inProgress;
 }
 
+/// What is missing comes back as this rank, or another one, goes on with what is open.
+Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
+  constexpr uint32_t kLooksAwake = 200;
+  constexpr auto kSleep = std::chrono::microseconds(50);
+  for (uint32_t looks = 0;; ++looks) {
+    Status hasBegun = begun(request);
+    if (hasBegun.code() != StatusCode::InProgress)
+      return hasBegun;
+    bool hasMoved = false;
+    beginDeferred();
+    {
+      InsideWait inside(*core.device);
+      hasMoved = Executor(*core.device).lookAtAll();
+    }
+    core.device->tick();
+    if (hasMoved)
+      continue;
+    yieldProcessor();
+    if (looks >= kLooksAwake)
+      sleepFor(kSleep);
+  }
+}
+
 Status PartitionedCollectives::wait(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
+  if (Status hasBegun = awaitBegin(request); !hasBegun.ok())
+    return ended(request, hasBegun);
   if (request.request != 0) {
     const Status result = daemon.wait(request.request);
     request.request = 0;
     if (!result.ok())
       return ended(request, result);
   }
-  const auto isOver = [&] { return request.parts->areAllMarked(request.epoch); };
-  if (!isOver()) {
+  if (!isMarked(request)) {
     InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {
-      return isOver() || core.fabric->failed() || isLate(request);
+      return isMarked(request) || core.fabric->failed() || isLate(request);
     });
   }
-  return ended(request, isOver() ? Status() : failUnmarked(request));
+  return ended(request, isMarked(request) ? Status() : failUnmarked(request));
 }
 
 Status PartitionedCollectives::prepare(PartitionedCollective &request) {
@@ -319,6 +434,7 @@ Status PartitionedCollectives::release(PartitionedCollective &request) {
     return invalid(epochOf(request) + " is not over: wait for it before the request is freed");
   admission.letGo(*request.shape);
   std::lock_guard lock(mutex);
+  roomTaken -= request.room;
   all.erase(&request);
   return {};
 }

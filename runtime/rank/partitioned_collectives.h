@@ -6,6 +6,7 @@
 
 #include "runtime/partitioned/collective_parts.h"
 #include "runtime/rank/admission.h"
+#include "runtime/rank/room_wait.h"
 #include "runtime/sched/core.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/clock.h"
@@ -48,11 +49,14 @@ struct PartitionedCollective {
   std::array<std::byte, 8> factor{};
   bool hasFactor = false;
   bool hasInput = false, hasOutput = false; // in this collective, on this rank
+  uint64_t room = 0;                        // of the arena, that it counts for while it lives
   std::unique_ptr<partitioned::CollectiveParts> parts;
   /// The epoch that has been started and not been waited for; 0 without one. For any thread.
   Atomic<uint64_t> active{0};
-  uint64_t epoch = 0;    // the last one
-  RequestId request = 0; // of its invocation; 0 once that has ended
+  uint64_t epoch = 0;      // the last one
+  DeferredStart begin;     // of its epoch, if there was no room for that
+  bool isDeferred = false; // and it is not known yet that there is
+  RequestId request = 0;   // of its invocation; 0 before, and once that has ended
   SteadyClock::time_point deadline;
 };
 
@@ -63,10 +67,12 @@ public:
   ~PartitionedCollectives();
 
   /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
-  /// number. InvalidArgument; or why the communicator has failed.
+  /// number. InvalidArgument; or why the communicator has failed. Again: epochs of all requests
+  /// that there are would not have room at a time on the rank where they need most; so ranks that
+  /// make and free alike are told alike.
   StatusOr<PartitionedCollective *> make(PartitionedTerms terms);
-  /// The next epoch. InvalidArgument: the last one has not been waited for. Again: there is no
-  /// room, and nothing was done; see Admission::submit.
+  /// The next epoch, which begins as soon as there is room. InvalidArgument: the last one has not
+  /// been waited for. Again: all of config->maxInFlight are taken, and nothing was done.
   Status start(PartitionedCollective &request);
   /// Marks partitions of the input; see partitioned::Requests::ready.
   Status ready(PartitionedCollective &request, plan::Range range);
@@ -77,6 +83,12 @@ public:
   /// InProgress, or the epoch's result: then there is none any more. Success without one.
   Status test(PartitionedCollective &request);
   Status wait(PartitionedCollective &request);
+  /// Whether epochs that have been started wait for room; begins those for which there is some. See
+  /// DeferredStarts::tryAll.
+  bool beginDeferred() {
+    deferred.tryAll();
+    return deferred.areThere();
+  }
   /// InvalidArgument: collectives have nothing to prepare.
   static Status prepare(PartitionedCollective &request);
   /// InvalidArgument: it has an epoch.
@@ -87,9 +99,16 @@ private:
   StatusOr<partitioned::CollectiveBuffers> buffersOf(const PartitionedTerms &terms,
                                                      const Collective &shape,
                                                      const std::string &subject) const;
+  StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
+                                                         Collective &shape) const;
+  Status takeRoom(PartitionedCollective &request);
   Status checkReady(const PartitionedCollective &request) const;
   template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
   Status ended(PartitionedCollective &request, const Status &result);
+  Submission submissionOf(PartitionedCollective &request) const;
+  Status submit(PartitionedCollective &request);
+  Status begun(PartitionedCollective &request);
+  Status awaitBegin(PartitionedCollective &request);
   static bool isLate(const PartitionedCollective &request);
   Status failUnmarked(const PartitionedCollective &request);
   void lookOnce();
@@ -97,8 +116,10 @@ private:
   Core &core;
   Admission &admission;
   Daemon &daemon;
+  DeferredStarts deferred;
   LightMutex mutex; // guards below
   uint64_t nextNumber = 0;
+  uint64_t roomTaken = 0; // by those that there are
   std::unordered_map<PartitionedCollective *, std::unique_ptr<PartitionedCollective>> all;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/rank/admission.h"
 
 #include "runtime/base/cache_line.h"
+#include "runtime/control/records/pair_id.h"
 
 #include <algorithm>
 #include <cstring>
@@ -46,7 +47,7 @@ std::string Admission::describe(const IdState &id) {
   if (id.id == kCallSequence)
     return "the communicator's calls";
   if (!id.plan)
-    return "id " + std::to_string(id.id);
+    return transport::describeSequence(id.id);
   return "collective " + id.describe();
 }
 
@@ -231,9 +232,9 @@ Status Admission::checkRing(IdState &id) const {
     for (uint32_t reader : *readers) {
       const uint64_t done = finishedBy(id, *core.fabric, reader);
       if (next == id.nextOrdinal && done + AnnounceCell::kRecords <= next)
-        return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
-                                             " (rank " + std::to_string(reader) +
-                                             " has not finished it)");
+        return nothingFree(noRecord(id),
+                           describe(id) + ", " + transport::describeInvocation(id.id, done) +
+                               " (rank " + std::to_string(reader) + " has not finished it)");
       least = std::min(least, done);
     }
     seen = readers;
@@ -255,6 +256,7 @@ void Admission::setOptions(OpenInvocation &invocation, const Submission &submiss
   if (isRenamed || id.named != &invocation) {
     id.name = name;
     id.plan = invocation.collective->spec.plan;
+    id.rounds = invocation.collective->spec.rounds;
     id.named = &invocation;
   }
 }

@@ -1,9 +1,9 @@
 #include "runtime/rank/room_wait.h"
 
 #include "runtime/base/long_wait.h"
-#include "runtime/rank/admission.h"
-#include "runtime/sched/core.h"
 #include "runtime/sync/thread.h"
+
+#include <mutex>
 
 namespace occl::daemon {
 
@@ -50,5 +50,59 @@ void RoomWait::pause() const {
 }
 
 void RoomWait::withdraw() { core.roomWaits.remove(this); }
+
+void DeferredStarts::add(DeferredStart &start, const Status &refusal) {
+  start.isWaiting.store(true, std::memory_order_relaxed);
+  core.device->submissions.add(); // so that workers look again
+  core.roomWaits.set(&start, start.subject + ": " + refusal.message());
+  std::lock_guard lock(mutex);
+  waiting.push_back(&start);
+  number.fetch_add(1, std::memory_order_release);
+}
+
+void DeferredStarts::checkWait(const DeferredStart &start, const Status &refusal) const {
+  if (coarseNow() >= start.deadline)
+    core.fabric->fail({StatusCode::Timeout, start.subject + " did not begin on rank " +
+                                                std::to_string(core.fabric->rank()) +
+                                                " before its deadline: " + refusal.message()});
+  else if (Status holders = admission.checkHolders(start.call, false); !holders.ok())
+    core.fabric->fail(holders);
+}
+
+/// Again: it waits on. Else the last access to it.
+Status DeferredStarts::tryOne(DeferredStart &start) {
+  if (!core.fabric->failed()) {
+    auto admitted = admission.submit(start.call);
+    if (admitted.ok()) {
+      start.request = admitted->request;
+    } else if (admitted.status().code() == StatusCode::Again) {
+      core.roomWaits.set(&start, start.subject + ": " + admitted.status().message());
+      checkWait(start, admitted.status());
+      return admitted.status();
+    } else {
+      core.fabric->fail(admitted.status()); // no memory
+    }
+  }
+  core.roomWaits.remove(&start);
+  start.isWaiting.store(false, std::memory_order_release);
+  return {};
+}
+
+void DeferredStarts::tryAll() {
+  if (!areThere())
+    return;
+  size_t begun = 0;
+  {
+    std::lock_guard lock(mutex);
+    const size_t before = waiting.size();
+    std::erase_if(waiting, [&](DeferredStart *start) { return tryOne(*start).ok(); });
+    begun = before - waiting.size();
+    number.fetch_sub(static_cast<uint32_t>(begun), std::memory_order_release);
+  }
+  for (size_t i = 0; i < begun; ++i)
+    core.device->submissions.end();
+  if (begun != 0)
+    core.device->wakeFor(false);
+}
 
 } // namespace occl::daemon

@@ -57,6 +57,7 @@ struct Two {
   void mark(uint64_t p, uint64_t epoch) {
     input[p] = 10 * epoch + p;
     require(parts->mark(p, epoch), "refused");
+    parts->count(1);
   }
   void awaitInput(uint64_t p) const {
     while (parts->missing(OperandKind::Input, {p, p + 1}))
@@ -204,18 +205,37 @@ TEST_F(PartitionedCollectives, EpochAfterEpoch) {
     });
 }
 
-/// By several threads, of which any may be the last, while one waits already; who is freed then.
+/// By several threads, of which any may be the last, while one waits already, which starts the next
+/// epoch, and frees, as soon as it is told that this one has ended.
 TEST_F(PartitionedCollectives, ThreadsThatMark) {
   exploreBoth(100, 1, [&](occlComm_t comm, uint32_t r) {
     Sum sum(comm, ring, 2, 1, 2);
+    std::vector<Thread> others;
     for (int32_t epoch = 1; epoch <= 2; ++epoch) {
       sum.start();
-      Thread other([&] { sum.mark(static_cast<int64_t>(r), epoch); });
+      others.emplace_back([&, epoch] { sum.mark(static_cast<int64_t>(r), epoch); });
       sum.mark(1 - r, epoch);
       sum.wait(2 * epoch);
-      other.join();
     }
     sum.free();
+    for (Thread &other : others)
+      other.join();
+  });
+}
+
+/// A partition that a list has twice is refused by the request, which lives as long as that takes.
+TEST_F(PartitionedCollectives, AListThatHasOneTwice) {
+  exploreBoth(100, 1, [&](occlComm_t comm, uint32_t) {
+    Sum sum(comm, ring, 1, 1, 1);
+    sum.start();
+    std::fill(sum.input.begin(), sum.input.end(), 1);
+    Thread other([part = sum.part] {
+      constexpr int64_t kTwice[] = {0, 0};
+      require(occlPreadyList(part, 2, kTwice) == occlInvalidArgument, "not refused");
+    });
+    sum.wait(2);
+    sum.free();
+    other.join();
   });
 }
 
@@ -275,6 +295,30 @@ TEST_F(PartitionedCollectives, SeveralInAnyOrder) {
     mine.wait(2);
     first.free();
     second.free();
+  });
+}
+
+/// Rank 0 starts its epoch when calls have filled its arena, which rank 1 begins later: so does it.
+TEST_F(PartitionedCollectives, BeginsWhenThereIsRoom) {
+  constexpr uint32_t kCalls = 6;
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < 3; ++j)
+    jobs.emplace_back(j, ring, 3000, DataType::Int32);
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    Sum sum(ranks[r], ring, 2, 1, 1);
+    std::vector<occlRequest_t> requests;
+    occlRequest_t request = 0;
+    while (r == 0 && requests.size() < kCalls &&
+           jobs[requests.size() % 3].submit(ranks[r], r, &request) == occlSuccess)
+      requests.push_back(request);
+    sum.start();
+    sum.markAll(1);
+    while (requests.size() < kCalls)
+      requests.push_back(submitWhenFree(jobs[requests.size() % 3], ranks[r], r));
+    sum.wait(2);
+    for (occlRequest_t waited : requests)
+      succeed(occlWait(ranks[r], waited), "wait");
+    sum.free();
   });
 }
 

@@ -5,10 +5,9 @@
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
 
-#include "plan/transform/rounds.h"
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
-#include "support/mix.h"
+#include "runtime/plan_library/plans_in_rounds.h"
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
@@ -208,15 +207,17 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
   uint64_t rounds =
       wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen);
   if (rounds != 1) {
-    auto cut = plan::inRounds(*spec->plan, static_cast<uint32_t>(rounds));
-    if (!cut && wanted != 0)
-      return invalid(cut.message());
-    if (cut)
-      spec->plan = std::make_shared<const plan::Plan>(std::move(*cut));
+    auto cut =
+        plan_library::PlansInRounds::ofProcess().find(spec->plan, static_cast<uint32_t>(rounds));
+    if (!cut.ok() && wanted != 0)
+      return cut.status();
+    if (cut.ok())
+      spec->plan = *cut;
     else
       rounds = 1;
   }
-  spec->planHash = plan::mix(spec->planHash + plan::mix(rounds));
+  spec->planHash = daemon::hashInRounds(spec->planHash, static_cast<uint32_t>(rounds));
+  spec->rounds = static_cast<uint32_t>(rounds);
   return spec;
 }
 

@@ -50,6 +50,16 @@ constexpr std::optional<uint64_t> partitionedCollectiveOf(uint64_t id) {
     return std::nullopt;
   return id - kFirstReservedId;
 }
+/// "partitioned request 3", or "id 7" of the user's.
+inline std::string describeSequence(uint64_t id) {
+  const auto number = partitionedCollectiveOf(id);
+  return number ? "partitioned request " + std::to_string(*number) : "id " + std::to_string(id);
+}
+/// "epoch 3" of a partitioned collective, whose first is 1; else "invocation 2".
+inline std::string describeInvocation(uint64_t id, uint64_t ordinal) {
+  return partitionedCollectiveOf(id) ? "epoch " + std::to_string(ordinal + 1)
+                                     : "invocation " + std::to_string(ordinal);
+}
 /// No collective's.
 constexpr bool isOfPair(uint64_t id) { return pairOf(id) || partitionedPairOf(id); }
 

@@ -34,7 +34,9 @@ std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &look
             transport::describe(*partitioned);
   } else {
     KnownCollective known = lookUp(edge.collective);
-    text += "collective " + known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +
+    text += "collective " + known.name + ", " +
+            transport::describeInvocation(edge.collective, edge.ordinal) + ", " +
+            known.describeRound(rank, edge.block) +
             describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
   }
   if (edge.since != 0)
@@ -65,9 +67,9 @@ std::string describeWaits(std::span<const RankReport> ranks, std::span<const Mis
   }
   for (const MissingRanks &invocation : missing)
     if (!invocation.ranks.empty())
-      text += "collective " + lookUp(invocation.collective).name + ", invocation " +
-              std::to_string(invocation.ordinal) + ": not submitted by " +
-              describeRanks(invocation.ranks) + "\n";
+      text += "collective " + lookUp(invocation.collective).name + ", " +
+              transport::describeInvocation(invocation.collective, invocation.ordinal) +
+              ": not submitted by " + describeRanks(invocation.ranks) + "\n";
   return text;
 }
 

@@ -1,6 +1,8 @@
 #include "runtime/observe/report/wait_report.h"
 
 #include "plan/testing/example_plans.h"
+#include "plan/transform/rounds.h"
+#include "runtime/control/records/pair_id.h"
 #include "runtime/observe/report/wait_text.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,12 @@ using transport::WaitReason;
 KnownCollective lookUp(uint64_t collective) {
   if (collective == 7)
     return {"'sum' (id 7)", std::make_shared<const plan::Plan>(plan::testing::oneShotAllReduce(2))};
-  return {"id " + std::to_string(collective), nullptr};
+  if (collective == transport::partitionedIdOf(3))
+    return {
+        "'sum' (partitioned, request 3)",
+        std::make_shared<const plan::Plan>(*plan::inRounds(plan::testing::oneShotAllReduce(2), 4)),
+        4};
+  return {transport::describeSequence(collective), nullptr};
 }
 
 TEST(WaitReport, SaysWhoWaitsForWhatAndWhoIsMissing) {
@@ -35,6 +42,22 @@ TEST(WaitReport, SaysWhoWaitsForWhatAndWhoIsMissing) {
             "rank 4 waits for nobody\n"
             "collective 'sum' (id 7), invocation 3: not submitted by rank 1\n"
             "collective id 9, invocation 0: not submitted by ranks 0, 1 and 3\n");
+}
+
+TEST(WaitReport, NamesPartitionedCollectives) {
+  std::vector<RankReport> ranks(1);
+  const uint64_t known = transport::partitionedIdOf(3), other = transport::partitionedIdOf(4);
+  ranks[0] = {true,
+              {{known, 5, 2, 0, WaitReason::Data, 1, 0, 0},
+               {other, 0, 2, 0, WaitReason::Announce, 1, 0, 0}},
+              ""};
+  const std::vector<MissingRanks> missing{{other, 0, {1}}};
+  EXPECT_EQ(describeWaits(ranks, missing, lookUp, 0),
+            "rank 0 waits for rank 1 (data) in collective 'sum' (partitioned, request 3), epoch 6, "
+            "round 2, thread block 2, instruction 0 (send) at one_shot_allreduce.coll:3:5\n"
+            "rank 0 waits for rank 1 (its submission) in collective partitioned request 4, epoch "
+            "1, thread block 2, instruction 0\n"
+            "collective partitioned request 4, epoch 1: not submitted by rank 1\n");
 }
 
 TEST(WaitReport, SaysForHowLong) {

@@ -237,7 +237,7 @@ TEST(PartitionedCollectiveMismatch, IsNamedOnAllRanks) {
   const std::pair<Said, const char *> cases[] = {
       {{.kind = occlKindAllGather}, "allgather"}, {{.count = 41}, "count 41"},
       {{.type = occlFloat32}, "float32"},         {{.op = occlMax}, "max"},
-      {{.kind = occlKindBroadcast}, "broadcast"}, {{.rounds = 3}, "ranks disagree"},
+      {{.kind = occlKindBroadcast}, "broadcast"}, {{.rounds = 3}, "rounds 3"},
   };
   for (const auto &[other, text] : cases) {
     std::vector<std::vector<int32_t>> inputs(2, std::vector<int32_t>(200)), outputs = inputs;
@@ -269,6 +269,7 @@ TEST(PartitionedCollectiveMismatch, IsNamedOnAllRanks) {
       }
       EXPECT_EQ(result, occlMismatch) << lastText();
       expectSaid(lastText(), text);
+      expectSaid(lastText(), "rounds 1"); // what rank 0 has
       expectSaid(lastText(), "(partitioned, request 0)");
     });
   }
@@ -286,7 +287,7 @@ TEST(PartitionedCollectiveFailure, ADeadlineNamesWhatIsMissing) {
     ASSERT_EQ(occlPready(parts[r], 0), occlSuccess);
   }
   EXPECT_EQ(occlPwait(parts[0]), occlTimeout);
-  expectSaid(lastText(), "(partitioned, request 0)");
+  expectSaid(lastText(), "(partitioned, request 0), epoch 1 did not end");
   expectSaid(lastText(), "waits for partition 1 of its input, which has not been marked ready");
   EXPECT_EQ(occlPwait(parts[1]), occlTimeout);
   // No epoch again, and marks do nothing.
@@ -349,12 +350,13 @@ TEST(PartitionedCollectiveFailure, DestroyWithRequests) {
 }
 
 TEST(PartitionedCollectiveFailure, ReportsNameIt) {
+  const occlPartConfig_t config = {sizeof config, 0, 2};
   const Ranks ranks(2, withTimeout(20000));
   std::vector<int32_t> values(40), sums(80);
   std::array<Part, 2> parts;
   for (uint32_t r = 0; r < 2; ++r) {
     ASSERT_EQ(occlPallReduceInit(values.data(), 4, sums.data() + 40 * r, 4, 40, occlInt32, occlSum,
-                                 ranks[r], nullptr, &parts[r]),
+                                 ranks[r], &config, &parts[r]),
               occlSuccess);
     ASSERT_EQ(occlPstart(parts[r]), occlSuccess);
   }
@@ -365,7 +367,7 @@ TEST(PartitionedCollectiveFailure, ReportsNameIt) {
   while (report.find(expected) == std::string::npos && std::chrono::steady_clock::now() < end)
     report = reportOf(ranks[0]);
   expectSaid(report, expected);
-  expectSaid(report, "(partitioned, request 0)");
+  expectSaid(report, "(partitioned, request 0), epoch 1, round ");
   for (Part &part : parts)
     ASSERT_EQ(occlPreadyRange(part, 0, 3), occlSuccess);
   for (Part &part : parts)

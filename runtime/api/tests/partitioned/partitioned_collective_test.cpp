@@ -259,6 +259,38 @@ TEST(PartitionedCollective, AskingMakesProgress) {
   sums.wait();
 }
 
+/// As soon as the epoch has ended, whoever still returns from a mark of it.
+TEST(PartitionedCollective, FreedBesideMarks) {
+  constexpr int64_t kThreads = 3, kPartitions = 12;
+  constexpr uint64_t kCount = 2 * kPiece;
+  const Ranks ranks(2);
+  ranks.run([&](uint32_t r) {
+    for (int round = 0; round < 100; ++round) {
+      std::vector<int32_t> input(kCount, 1), output(kCount);
+      occlPart_t part = nullptr;
+      ASSERT_EQ(occlPallReduceInit(input.data(), kPartitions, output.data(), 1, kCount, occlInt32,
+                                   occlSum, ranks[r], nullptr, &part),
+                occlSuccess)
+          << lastText();
+      ASSERT_EQ(occlPstart(part), occlSuccess) << lastText();
+      std::vector<std::thread> threads;
+      for (int64_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, part, t] {
+          for (int64_t p = t; p < kPartitions; p += kThreads)
+            EXPECT_EQ(occlPready(part, p), occlSuccess) << lastText();
+        });
+      occlResult_t result = occlInProgress;
+      while (round % 2 && (result = occlPtest(part)) == occlInProgress)
+        ;
+      EXPECT_EQ(round % 2 ? result : occlPwait(part), occlSuccess) << lastText();
+      EXPECT_EQ(occlPfree(part), occlSuccess) << lastText();
+      EXPECT_EQ(std::ranges::count(output, 2), std::ssize(output));
+      for (std::thread &thread : threads)
+        thread.join();
+    }
+  });
+}
+
 /// Plans of a user's own, whose requirements the rounds take over.
 TEST(PartitionedCollective, PlansOfOnesOwn) {
   constexpr uint32_t kRanks = 3;

@@ -253,17 +253,20 @@ TEST(Partitioned, WaitBesideMarks) {
   for (int round = 0; round < 30; ++round) {
     Pair pair(48, 5, 240, round % 2 ? 7 : 0);
     pair.start();
+    const occlPart_t send = pair.send;
     std::vector<std::thread> threads;
     for (int64_t t = 0; t < 3; ++t)
       threads.emplace_back([&, t] {
         for (int64_t p = t; p < 48; p += 3) {
           for (int64_t i = 5 * p; i < 5 * (p + 1); ++i)
             pair.source[static_cast<size_t>(i)] = static_cast<int32_t>(i);
-          ASSERT_EQ(occlPready(pair.send, p), occlSuccess) << lastText();
+          ASSERT_EQ(occlPready(send, p), occlSuccess) << lastText();
         }
       });
     pair.wait();
     EXPECT_EQ(pair.target, numbersFrom(0, 240));
+    EXPECT_EQ(pair.send.free(), occlSuccess) << lastText(); // whoever still returns from a mark
+    EXPECT_EQ(pair.receive.free(), occlSuccess) << lastText();
     for (std::thread &thread : threads)
       thread.join();
   }

@@ -1,0 +1,111 @@
+// What it takes to make the request of a partitioned collective, of a shape that the rank has had
+// before and of one that it has not, and to run an epoch of one whose partitions are all marked at
+// once. Ranks are threads of this process.
+#include "bench/runtime/checked.h"
+#include "runtime/api/occl_partitioned_collectives.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using occl::bench::check;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kPartitions = 64;
+constexpr uint32_t kRepeats = 301;
+
+double microsecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double medianOf(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                   times.end());
+  return times[times.size() / 2];
+}
+
+/// All-reduces of floats in place, of up to `most` elements.
+class Bench {
+public:
+  Bench(uint32_t ranks, uint64_t most) : comms(ranks), data(ranks) {
+    check(occlCommInitAll(comms.data(), ranks, nullptr));
+    for (auto &buffer : data)
+      buffer.assign(most, 0);
+  }
+  ~Bench() {
+    for (occlComm_t comm : comms)
+      check(occlCommDestroy(comm));
+  }
+  Bench(const Bench &) = delete;
+  Bench &operator=(const Bench &) = delete;
+
+  occlPart_t make(uint32_t rank, uint64_t count) {
+    occlPart_t part = nullptr;
+    check(occlPallReduceInit(data[rank].data(), kPartitions, data[rank].data(), kPartitions, count,
+                             occlFloat32, occlSum, comms[rank], nullptr, &part));
+    return part;
+  }
+  /// Microseconds until the k-th is made, of countOf(k) elements, the median.
+  template <class CountOf> double timeToMake(CountOf countOf) {
+    std::vector<double> times;
+    std::vector<occlPart_t> parts;
+    for (uint32_t k = 0; k < kRepeats; ++k) {
+      const auto begin = Clock::now();
+      parts.push_back(make(0, countOf(k)));
+      times.push_back(microsecondsSince(begin));
+      check(occlPfree(parts.back()));
+    }
+    for (uint32_t rank = 1; rank < comms.size(); ++rank) // so that later ones belong together
+      for (uint32_t k = 0; k < kRepeats; ++k)
+        check(occlPfree(make(rank, countOf(k))));
+    return medianOf(times);
+  }
+  /// Microseconds of an epoch on rank 0, the median.
+  double timeOfEpoch(uint64_t count) {
+    std::vector<double> times;
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < comms.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        occlPart_t part = make(rank, count);
+        for (uint32_t epoch = 0; epoch < kRepeats; ++epoch) {
+          const auto begin = Clock::now();
+          check(occlPstart(part));
+          check(occlPreadyRange(part, 0, kPartitions - 1));
+          check(occlPwait(part));
+          if (rank == 0)
+            times.push_back(microsecondsSince(begin));
+        }
+        check(occlPfree(part));
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    return medianOf(times);
+  }
+
+private:
+  std::vector<occlComm_t> comms;
+  std::vector<std::vector<float>> data;
+};
+
+} // namespace
+
+int main() {
+  constexpr uint64_t kMost = 4 << 20; // 16 MiB
+  std::printf("%-6s %10s %14s %14s %14s\n", "ranks", "bytes", "made again, us", "new shape, us",
+              "epoch, us");
+  for (uint32_t ranks : {2u, 4u, 8u}) {
+    Bench bench(ranks, kMost);
+    for (uint64_t count : {uint64_t{1} << 10, uint64_t{1} << 18, kMost}) {
+      const double again = bench.timeToMake([&](uint32_t) { return count; });
+      const double fresh = bench.timeToMake([&](uint32_t k) { return count - 1 - k; });
+      std::printf("%-6u %10llu %14.1f %14.1f %14.1f\n", ranks,
+                  static_cast<unsigned long long>(4 * count), again, fresh,
+                  bench.timeOfEpoch(count));
+    }
+  }
+}
