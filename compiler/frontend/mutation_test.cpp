@@ -1,11 +1,11 @@
 // Damaged programs: whatever the text, the frontend ends soon, with errors or with a result.
 #include "compiler/frontend/elaborate/Testing.h"
+#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -103,11 +103,8 @@ private:
 };
 
 TEST(Mutation, NeverCrashesOrHangs) {
-  const char *given = std::getenv("OCCL_TEST_SEED");
-  uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  const char *count = std::getenv("OCCL_TEST_MUTANTS");
-  size_t mutants = count ? std::strtoull(count, nullptr, 10) : 5000;
-  std::printf("OCCL_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = printedSeed();
+  const uint64_t mutants = numberFrom("OCCL_TEST_MUTANTS", 5000);
   std::vector<std::string> texts = corpus();
   ASSERT_GT(texts.size(), 10u);
   Mutator mutator(seed, texts);

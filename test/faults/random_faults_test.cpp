@@ -4,6 +4,7 @@
 #include "runtime/api/testing/harness.h"
 #include "runtime/api/testing/processes.h"
 #include "runtime/api/testing/steps.h"
+#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <random>
@@ -149,9 +149,7 @@ void run(Trial trial, uint32_t victim, std::chrono::microseconds delay) {
 }
 
 void runMany(uint32_t trials, int signal, uint32_t timeoutMs, uint32_t mostDelayMs) {
-  const char *given = std::getenv("OCCL_TEST_SEED");
-  auto seed =
-      given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : std::random_device()();
+  const auto seed = static_cast<uint32_t>(printedSeed());
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (uint32_t t = 0; t < trials; ++t) {

@@ -69,7 +69,7 @@ void ResidentDaemon::keep() {
 
 void ResidentDaemon::keepOnce() {
   settleComplete();
-  if (options.isStrict && heldOnDevice.count() != 0)
+  if (options.isStrict)
     heldOnDevice.sweep(); // perhaps nobody need stay any more
   for (Tenant *tenant : allTenants()) {
     std::function<void()> afterwards;

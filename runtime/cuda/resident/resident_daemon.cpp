@@ -397,7 +397,7 @@ StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, Callback callback) 
 }
 
 void ResidentDaemon::begin() {
-  if (options.isStrict && heldOnDevice.count() != 0) {
+  if (options.isStrict) {
     heldOnDevice.sweep(); // what has ended need keep nobody there
     // While streams wait a launch may be held up, and the lookout needs none: the daemon's thread
     // makes it when something has moved.

@@ -28,34 +28,29 @@ void HeldStreams::detach(StrictDaemon &daemon) {
 }
 
 void HeldStreams::enter(uint64_t stream) {
-  (void)enterWith(stream, [](Held &held) {
-    ++held.number;
-    return false;
-  });
+  enterWith(stream, [](Held &held) { ++held.number; });
 }
 
 void HeldStreams::enterUntil(uint64_t stream, std::function<bool()> isOver) {
   auto added = std::make_shared<const std::function<bool()>>(std::move(isOver));
-  const bool areMany = enterWith(stream, [&](Held &held) {
+  bool areMany = false;
+  enterWith(stream, [&](Held &held) {
     held.isOver.push_back(std::move(added));
-    return held.isOver.size() > kMostKept;
+    areMany = held.isOver.size() > kMostKept;
   });
   if (areMany)
     sweep();
 }
 
-/// What change() returns.
-template <class Change> bool HeldStreams::enterWith(uint64_t stream, const Change &change) {
-  bool result = false;
+template <class Change> void HeldStreams::enterWith(uint64_t stream, const Change &change) {
   {
     std::lock_guard lock(mutex);
-    result = change(streams[stream]);
+    change(streams[stream]);
     tell();
     if (isSeenTo)
-      return result;
+      return;
   }
   ensureLookouts();
-  return result;
 }
 
 /// Whose stream is the first, or one of the first, goes on when all daemons have seen to it,
@@ -93,6 +88,8 @@ void HeldStreams::sweep() {
         asked.emplace_back(stream, isOver);
   }
   std::erase_if(asked, [](const auto &entry) { return !(*entry.second)(); });
+  if (asked.empty())
+    return;
   std::lock_guard lock(mutex);
   for (const auto &[stream, isOver] : asked) {
     auto found = streams.find(stream);

@@ -58,7 +58,7 @@ private:
     uint32_t number = 0;        // of enter()
     std::vector<IsOver> isOver; // of each enterUntil()
   };
-  template <class Change> bool enterWith(uint64_t stream, const Change &change);
+  template <class Change> void enterWith(uint64_t stream, const Change &change);
   void ensureLookouts();
   void tell();
 

@@ -379,8 +379,8 @@ private:
   }
 
   /// The lookout: says now and then what is waited for, and leaves when nothing is open that it
-  /// may have stayed for. If it need not stay any more, the next generation lets it go: by itself
-  /// it might just when somebody finds that one stays.
+  /// may have stayed for. If it need not stay any more the host tells it to leave: by itself it
+  /// might just when somebody finds that one stays.
   OCCL_HOST_DEVICE void keepLookout(uint64_t first) {
     const uint64_t now = target.now();
     if (now - published > kPublishEvery) {
