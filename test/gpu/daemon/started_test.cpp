@@ -2,6 +2,7 @@
 // lanes, in the order of streams and without; what ranks that do not do their part get. Ranks are
 // threads, on as many devices as there are. Skipped where there is no device.
 #include "runtime/exec/conformance/reference.h"
+#include "support/testing/seed.h"
 #include "test/gpu/harness/ranks_on_devices.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -125,9 +125,7 @@ protected:
     RanksOnDevices::SetUp();
     if (IsSkipped())
       return;
-    const char *given = std::getenv("OCCL_TEST_SEED");
-    seed = given ? static_cast<uint32_t>(std::atoi(given)) : std::random_device()();
-    std::fprintf(stderr, "OCCL_TEST_SEED=%u\n", seed);
+    seed = static_cast<uint32_t>(printedSeed());
     startLarge();
   }
   void startLarge() {

@@ -5,6 +5,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/exec/conformance/reference.h"
+#include "support/testing/seed.h"
 #include "test/gpu/harness/block_plans.h"
 #include "test/gpu/harness/ranks_on_devices.h"
 
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <barrier>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -176,9 +176,7 @@ protected:
     RanksOnDevices::SetUp();
     if (IsSkipped())
       return;
-    const char *given = std::getenv("OCCL_TEST_SEED");
-    seed = given ? static_cast<uint32_t>(std::atoi(given)) : std::random_device()();
-    std::fprintf(stderr, "OCCL_TEST_SEED=%u\n", seed);
+    seed = static_cast<uint32_t>(printedSeed());
     occlConfig_t config = smallConfig();
     config.arenaBytes = uint64_t{256 << 20} * numRanks(); // of a kind 36 calls follow streams
     start(numRanks(), config);
