@@ -12,6 +12,13 @@ namespace occl::diagnostics {
 
 namespace {
 
+/// As the frontend counts columns: a byte order mark is no part of the text.
+std::string withoutMark(std::string text) {
+  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
+    text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
 /// As long as it is a regular file of at most SourceText::kMaxFileBytes.
 std::optional<std::string> readFile(const std::string &path) {
   std::error_code problem;
@@ -24,10 +31,7 @@ std::optional<std::string> readFile(const std::string &path) {
   std::string text(size, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(size));
   text.resize(static_cast<size_t>(stream.gcount()));
-  // As the frontend counts columns: a byte order mark is no part of the text.
-  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
-    text.erase(0, kByteOrderMark.size());
-  return text;
+  return withoutMark(std::move(text));
 }
 
 bool isNamePart(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -63,7 +67,8 @@ const SourceText::File &SourceText::open(const std::string &name) {
   File &file = found->second;
   if (!isNew)
     return file;
-  std::optional<std::string> text = readFile(name);
+  const std::string *given = unsaved ? unsaved(name) : nullptr;
+  std::optional<std::string> text = given ? withoutMark(*given) : readFile(name);
   if (!text)
     return file;
   file.text = std::move(*text);

@@ -4,6 +4,7 @@
 
 #include "compiler/diagnostics/Report.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,11 @@ namespace occl::diagnostics {
 class SourceText {
 public:
   static constexpr uint64_t kMaxFileBytes = 256u << 20;
+
+  /// The text of a file that is not the one on disk, or null; valid until the call after it.
+  using Unsaved = std::function<const std::string *(const std::string &path)>;
+
+  explicit SourceText(Unsaved unsaved = nullptr) : unsaved(std::move(unsaved)) {}
 
   /// Without line break; line counts from 1.
   std::optional<std::string_view> line(const std::string &file, uint32_t line);
@@ -41,6 +47,7 @@ private:
   const File &open(const std::string &file);
   Range rangeOf(const std::string &name, const File &file, size_t begin, size_t end) const;
 
+  Unsaved unsaved; // may be empty
   std::map<std::string, File> files;
 };
 

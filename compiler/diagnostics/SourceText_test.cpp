@@ -98,4 +98,12 @@ TEST(Snippet, ShowsAsMuchAsThereIs) {
   EXPECT_EQ(snippet(std::string(300, 'x'), 201, 5).size(), 200u + 1 + 200 + 2);
 }
 
+TEST(SourceText, TextsThatAreNotSaved) {
+  std::string path = written("saved");
+  std::string unsaved = "\xef\xbb\xbfnot saved";
+  SourceText files([&](const std::string &asked) { return asked == path ? &unsaved : nullptr; });
+  EXPECT_EQ(files.line(path, 1), "not saved");
+  EXPECT_EQ(files.line(path + ".missing", 1), std::nullopt);
+}
+
 } // namespace

@@ -28,11 +28,18 @@ Compiler::Compiler(CompileOptions options)
   context.printOpOnDiagnostic(false); // a program's op is all of its IR
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     hasWarned |= diagnostic.getSeverity() == DiagnosticSeverity::Warning;
-    print(diagnostic, this->options.path, this->options.diagnosticFormat);
+    print(diagnostic, this->options.path, output());
   });
 }
 
 Compiler::~Compiler() = default;
+
+Output Compiler::output() const {
+  Output output(options.diagnosticFormat);
+  output.stream = options.messages;
+  output.overlay = options.overlay;
+  return output;
+}
 
 bool Compiler::load() {
   llvm::StringRef path = options.path;
@@ -41,8 +48,7 @@ bool Compiler::load() {
   if (!(isIR ? loadIR() : isSynthesis ? loadSynthesis() : loadSource()))
     return false;
   if (options.directInTopology && !machine) {
-    printError("groups of ranks by topology need one: give --topology [E025]",
-               options.diagnosticFormat);
+    printError("groups of ranks by topology need one: give --topology [E025]", output());
     return false;
   }
   if (options.directInTopology)
@@ -54,12 +60,12 @@ bool Compiler::loadSynthesis() {
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   ir = interchange::synthesis::compileFileToChunks(context, sources, options.path, diagnostics);
-  print(diagnostics, sources, options.diagnosticFormat);
+  print(diagnostics, sources, output());
   return ir && !diagnostics.hasErrors();
 }
 
 bool Compiler::loadSource() {
-  frontend::SourceManager sources;
+  frontend::SourceManager sources(options.overlay);
   frontend::DiagnosticEngine diagnostics(sources);
   frontend::FrontendOptions settings;
   settings.defines = options.defines;
@@ -82,7 +88,7 @@ bool Compiler::loadSource() {
                                        &loadedVersion);
   // The first version has shown the warnings of all.
   if (diagnostics.hasErrors() || options.version == 0)
-    print(diagnostics, sources, options.diagnosticFormat);
+    print(diagnostics, sources, output());
   return ir && !diagnostics.hasErrors() &&
          (diagnostics.numWarnings() == 0 || !options.warningsAreErrors);
 }
@@ -268,7 +274,7 @@ Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &mean
   if (!verified) {
     plan->files = std::move(files); // as they are called where people look for them
     verified = plan::verifyPlan(*plan);
-    print(*plan, verified, options.path, options.diagnosticFormat);
+    print(*plan, verified, options.path, output());
     return std::nullopt;
   }
   return std::move(*plan);

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <functional>
 #include <memory>
@@ -22,6 +23,15 @@ namespace occl::driver {
 /// How errors and warnings are printed, to standard error: for people, as a JSON object a line
 /// (docs/tools.md), or not at all.
 enum class DiagnosticFormat : uint8_t { Text, Json, None };
+
+/// Where what is printed goes, and where it takes texts from.
+struct Output {
+  DiagnosticFormat format = DiagnosticFormat::Text;
+  llvm::raw_ostream *stream = nullptr;        // null: standard error
+  const frontend::Overlay *overlay = nullptr; // in place of what is on disk; may be null
+
+  Output(DiagnosticFormat format = DiagnosticFormat::Text) : format(format) {}
+};
 
 /// In which alias modes a plan is to work: all that the program claims, or one of them.
 enum class AliasModes : uint8_t { All, InPlace, OutOfPlace };
@@ -53,9 +63,14 @@ struct CompileOptions {
   PipelineOptions pipeline;
   DiagnosticFormat diagnosticFormat = DiagnosticFormat::Text;
   bool warningsAreErrors = false;
+
+  /// For editors; both live longer. Where errors and warnings go, null: to standard error; and the
+  /// texts that take the place of files.
+  llvm::raw_ostream *messages = nullptr;
+  const frontend::Overlay *overlay = nullptr;
 };
 
-/// One compilation. Errors have been printed to standard error when a function returns nothing. Not
+/// One compilation. Errors have been printed, as the options say, when a function returns nothing. Not
 /// thread-safe; instances are independent.
 class Compiler {
 public:
@@ -86,6 +101,7 @@ public:
   const topology::Topology *topology() const { return machine ? &*machine : nullptr; }
 
 private:
+  Output output() const;
   bool loadSource();
   bool loadSynthesis();
   bool loadIR();

@@ -15,19 +15,30 @@ using diagnostics::Range;
 using diagnostics::Report;
 using diagnostics::SourceText;
 
-static void printJson(const Report &report, DiagnosticFormat format) {
-  if (format == DiagnosticFormat::Json)
-    llvm::errs() << toJson(report) << '\n';
+static llvm::raw_ostream &streamOf(const Output &output) {
+  return output.stream ? *output.stream : llvm::errs();
+}
+
+/// Files as they are on disk, or in an editor.
+static SourceText textsOf(const Output &output) {
+  return SourceText([overlay = output.overlay](const std::string &path) {
+    return overlay ? overlay->find(path) : nullptr;
+  });
+}
+
+static void printJson(const Report &report, const Output &output) {
+  if (output.format == DiagnosticFormat::Json)
+    streamOf(output) << toJson(report) << '\n';
 }
 
 void print(const frontend::DiagnosticEngine &diagnostics, const frontend::SourceManager &sources,
-           DiagnosticFormat format) {
-  if (format == DiagnosticFormat::Text) {
-    llvm::errs() << diagnostics.render();
+           const Output &output) {
+  if (output.format == DiagnosticFormat::Text) {
+    streamOf(output) << diagnostics.render();
     return;
   }
   for (const Report &report : frontend::reportsOf(diagnostics, sources))
-    printJson(report, format);
+    printJson(report, output);
 }
 
 /// Passes, the reader of plans and the exporter end their messages in the code, as it is shown to
@@ -60,63 +71,63 @@ static Report reportOf(Diagnostic &diagnostic, const std::string &path, SourceTe
   return report;
 }
 
-static void printReport(const Report &report, SourceText &sources, DiagnosticFormat format) {
-  if (format == DiagnosticFormat::Text)
-    llvm::errs() << toText(report, sources);
+static void printReport(const Report &report, SourceText &sources, const Output &output) {
+  if (output.format == DiagnosticFormat::Text)
+    streamOf(output) << toText(report, sources);
   else
-    printJson(report, format);
+    printJson(report, output);
 }
 
-void print(Diagnostic &diagnostic, const std::string &path, DiagnosticFormat format) {
-  SourceText sources;
-  printReport(reportOf(diagnostic, path, sources), sources, format);
+void print(Diagnostic &diagnostic, const std::string &path, const Output &output) {
+  SourceText sources = textsOf(output);
+  printReport(reportOf(diagnostic, path, sources), sources, output);
 }
 
 static void printPlanError(Report report, const plan::VerifyResult &result, SourceText &sources,
-                           DiagnosticFormat format) {
-  if (format == DiagnosticFormat::Text)
+                           const Output &output) {
+  if (output.format == DiagnosticFormat::Text)
     report = forPeople(std::move(report), result);
-  printReport(report, sources, format);
+  printReport(report, sources, output);
 }
 
 void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
-           DiagnosticFormat format) {
-  SourceText sources;
+           const Output &output) {
+  SourceText sources = textsOf(output);
   Report report = diagnostics::reportOf(plan, *result.error, path);
   report.range = sources.withEnd(*report.range);
   for (diagnostics::Note &note : report.notes)
     if (note.range)
       note.range = sources.withEnd(*note.range);
-  printPlanError(std::move(report), result, sources, format);
+  printPlanError(std::move(report), result, sources, output);
 }
 
 void printOfFile(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
-                 DiagnosticFormat format) {
-  SourceText sources;
+                 const Output &output) {
+  SourceText sources = textsOf(output);
   printPlanError(diagnostics::reportInFile(plan, *result.error, path, sources), result, sources,
-                 format);
+                 output);
 }
 
 void printUnreadablePlan(const std::string &message, const std::string &path,
-                         DiagnosticFormat format) {
-  SourceText sources;
-  printReport(diagnostics::reportOfReading(message, path, sources), sources, format);
+                         const Output &output) {
+  SourceText sources = textsOf(output);
+  printReport(diagnostics::reportOfReading(message, path, sources), sources, output);
 }
 
 void printWarning(const std::string &message, frontend::SourceRange place,
-                  const frontend::SourceManager &sources, DiagnosticFormat format) {
+                  const frontend::SourceManager &sources, const Output &output) {
   Report report{.severity = diagnostics::Severity::Warning};
   setMessage(report, message);
   report.range = frontend::rangeOf(place, sources);
-  SourceText files;
-  printReport(report, files, format);
+  SourceText files = textsOf(output);
+  printReport(report, files, output);
 }
 
-void printError(const std::string &message, DiagnosticFormat format) {
+void printError(const std::string &message, const Output &output) {
   Report report;
   setMessage(report, message);
-  SourceText sources;
-  printReport(report, sources, format);
+  SourceText sources = textsOf(output);
+  printReport(report, sources, output);
 }
 
 } // namespace occl::driver

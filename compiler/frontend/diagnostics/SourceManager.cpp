@@ -19,7 +19,19 @@ FileId SourceManager::addText(std::string name, std::string text) {
   return static_cast<FileId>(files.size() - 1);
 }
 
+bool SourceManager::hasFile(const std::string &path) const {
+  std::error_code error;
+  return (overlay && overlay->find(path)) || std::filesystem::is_regular_file(path, error);
+}
+
 std::optional<FileId> SourceManager::addFile(const std::string &path, std::string &error) {
+  const std::string *unsaved = overlay ? overlay->find(path) : nullptr;
+  if (unsaved && unsaved->size() <= kMaxFileBytes)
+    return addText(path, *unsaved);
+  if (unsaved) {
+    error = "it is larger than 16 MiB";
+    return std::nullopt;
+  }
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) {
     error = "it is a directory";

@@ -1,6 +1,8 @@
 // The texts of a compilation and the places in them.
 #pragma once
 
+#include "compiler/frontend/diagnostics/Overlay.h"
+
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -41,8 +43,15 @@ public:
   /// Larger files are refused: no hand-written program comes near.
   static constexpr uint64_t kMaxFileBytes = 16u << 20;
 
+  SourceManager() = default;
+  /// Takes what is in `overlay`, which lives longer, for what is on disk; null: nothing.
+  explicit SourceManager(const Overlay *overlay) : overlay(overlay) {}
+
   /// A UTF-8 byte order mark at the beginning, which some editors write, is no part of the text.
   FileId addText(std::string name, std::string text);
+
+  /// Whether addFile would find a regular file there.
+  bool hasFile(const std::string &path) const;
 
   /// Reads a file; nullopt with a reason in `error` if that fails or the file is too large.
   std::optional<FileId> addFile(const std::string &path, std::string &error);
@@ -65,6 +74,7 @@ private:
     std::vector<uint32_t> lineStarts;
   };
   std::deque<File> files;
+  const Overlay *overlay = nullptr;
 };
 
 } // namespace occl::frontend

@@ -72,7 +72,7 @@ bool Elaborator::bindCollectiveArguments() {
 bool Elaborator::executeBindings() {
   for (const Stmt *statement : algorithm.collective->bindings) {
     if (statement->kind == StmtKind::Let)
-      bind(statement->slot, statement->expr);
+      bind(*statement);
     bool good = statement->kind == StmtKind::Let ? slot(statement->slot).type != Type::Error
                                                  : executeAssert(*statement);
     if (good)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/Observer.h"
 #include "compiler/frontend/sema/DeclaredTopology.h"
 #include "compiler/frontend/sema/Program.h"
 
@@ -29,6 +30,8 @@ struct ElaborationOptions {
   size_t version = 0;
   /// What the program runs on: what it may ask about, and where it may move chunks. Null: anywhere.
   const DeclaredTopology *topology = nullptr;
+  /// Is told what variables and places are; may be null.
+  Observer *observer = nullptr;
   /// Only what the algorithm's collective promises: the body is not executed, nothing is emitted,
   /// and the result has the requirements and no scratch.
   bool promiseOnly = false;

@@ -112,7 +112,13 @@ private:
   void executeScratch(const Stmt &statement);
   /// Appends the number of slots on the rank.
   bool evaluateSlots(const Stmt &statement, uint32_t rank, std::vector<uint32_t> &out);
-  void bind(uint32_t slot, const Expr *expr);
+  void bind(const Stmt &statement);
+  /// Tells the observer, if there is one, what the variable with this name is now.
+  void show(SourceRange name, const Value &value) {
+    if (options.observer)
+      tell(*options.observer, name, value);
+  }
+  void tell(Observer &observer, SourceRange name, const Value &value) const;
   /// Runs `body` for all values of the loop variables; counts in numFailedLoops what it leaves out
   /// because of an error.
   Flow forEach(const Generators &generators, const Body &body, size_t depth = 0);

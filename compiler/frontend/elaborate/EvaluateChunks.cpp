@@ -49,7 +49,11 @@ bool Elaborator::evaluateLocation(const Expr &expr, Place &out) {
     return false;
   }
   out.rank = static_cast<uint32_t>(rank);
-  return evaluateRange(*expr.c, expr.d, layout.size(out), expr, out);
+  if (!evaluateRange(*expr.c, expr.d, layout.size(out), expr, out))
+    return false;
+  if (options.observer)
+    options.observer->onPlace(expr.range, layout, out);
+  return true;
 }
 
 bool Elaborator::evaluateRange(const Expr &firstExpr, const Expr *lastExpr, uint64_t size,

@@ -205,9 +205,11 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   if (!spendSteps(1, expr.range))
     return false;
   std::vector<Value> arguments(function.params.size());
-  for (size_t i = 0; i < arguments.size(); ++i)
+  for (size_t i = 0; i < arguments.size(); ++i) {
     if (!evaluate(*expr.operands[i], function.params[i].type, arguments[i]))
       return false;
+    show(function.params[i].nameRange, arguments[i]);
+  }
   Frame caller = frame;
   Type callerReturns = returnType;
   returnType = function.result;

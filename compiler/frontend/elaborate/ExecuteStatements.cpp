@@ -20,7 +20,7 @@ Elaborator::Flow Elaborator::execute(const Stmt &statement) {
   case StmtKind::Let:
   case StmtKind::Var:
   case StmtKind::Assign:
-    bind(statement.slot, statement.expr);
+    bind(statement);
     break;
   case StmtKind::For:
     return forEach(statement.generators, [&] { return execute(statement.body); });
@@ -60,11 +60,29 @@ Elaborator::Flow Elaborator::execute(const Stmt &statement) {
   return stopped ? Flow::Stop : Flow::Normal;
 }
 
-void Elaborator::bind(uint32_t index, const Expr *expr) {
-  Type type = expr->type == Type::Location ? Type::Chunk : expr->type;
+void Elaborator::bind(const Stmt &statement) {
+  const Expr &expr = *statement.expr;
+  Type type = expr.type == Type::Location ? Type::Chunk : expr.type;
   Value value;
-  evaluate(*expr, type, value);
-  slot(index) = std::move(value);
+  evaluate(expr, type, value);
+  show(statement.nameRange, value);
+  slot(statement.slot) = std::move(value);
+}
+
+void Elaborator::tell(Observer &observer, SourceRange name, const Value &value) const {
+  switch (value.type) {
+  case Type::Int:
+    return observer.onInt(name, value.scalar);
+  case Type::Bool:
+    return observer.onBool(name, value.scalar);
+  case Type::IntList:
+    return observer.onInts(name, value.list->ints);
+  case Type::Chunk:
+  case Type::Location:
+    return observer.onPlace(name, layout, value.chunk.place);
+  default: // lists of what has no short text, and what could not be computed
+    return;
+  }
 }
 
 Elaborator::Flow Elaborator::executeIf(const Stmt &statement) {
@@ -163,6 +181,7 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
       takeElement(*list, static_cast<size_t>(value), variable);
     loops[level].value = variable.scalar;
     loops[level].context = kNoContext;
+    show(generator.nameRange, variable);
     flow = spendSteps(1, generator.range) ? forEach(generators, body, depth + 1) : Flow::Stop;
   }
   loops.pop_back();

@@ -210,6 +210,7 @@ bool Elaborator::bindParameter(size_t index) {
     slot(static_cast<uint32_t>(index)) = std::move(computed);
   }
   recordParameter(param, slot(static_cast<uint32_t>(index)));
+  show(param.nameRange, slot(static_cast<uint32_t>(index)));
   return true;
 }
 

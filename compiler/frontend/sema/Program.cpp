@@ -3,7 +3,7 @@
 #include "compiler/frontend/syntax/Parser.h"
 
 #include <filesystem>
-#include <set>
+#include <map>
 
 namespace occl::frontend {
 namespace {
@@ -23,9 +23,9 @@ public:
     FileId prelude = sources.addText("<prelude>", std::string(preludeText()));
     program.modules.push_back(parse(sources, prelude, diagnostics));
     program.modules.push_back(parse(sources, file, diagnostics));
-    seen.insert(identity(std::string(sources.name(file))));
+    seen.emplace(fileIdentity(std::string(sources.name(file))), file);
     for (size_t i = 1; i < program.modules.size(); ++i)
-      for (const ImportDecl &import : program.modules[i]->imports)
+      for (ImportDecl &import : program.modules[i]->imports)
         load(import);
     for (const std::unique_ptr<Module> &module : program.modules)
       declare(*module);
@@ -33,25 +33,18 @@ public:
   }
 
 private:
-  static std::string identity(const std::string &path) {
-    std::error_code error;
-    fs::path canonical = fs::weakly_canonical(path, error);
-    return error ? path : canonical.string();
-  }
-
   std::string find(const ImportDecl &import) {
     std::vector<fs::path> folders{fs::path(sources.name(import.range.file)).parent_path()};
     folders.insert(folders.end(), importPaths.begin(), importPaths.end());
     for (const fs::path &folder : folders) {
-      std::error_code error;
       fs::path path = folder / fs::path(import.path);
-      if (fs::is_regular_file(path, error))
+      if (sources.hasFile(path.string()))
         return path.lexically_normal().string();
     }
     return "";
   }
 
-  void load(const ImportDecl &import) {
+  void load(ImportDecl &import) {
     std::string path = find(import);
     if (path.empty()) {
       diagnostics.error(DiagnosticCode::BadImport, import.range,
@@ -59,14 +52,18 @@ private:
                             "' beside this one or in the import paths");
       return;
     }
-    if (!seen.insert(identity(path)).second)
+    std::string identity = fileIdentity(path);
+    if (auto known = seen.find(identity); known != seen.end()) {
+      import.file = known->second;
       return;
+    }
     std::string reason;
     std::optional<FileId> file;
     if (program.modules.size() < kMaxModules)
       file = sources.addFile(path, reason);
     else
       reason = "a program has at most " + std::to_string(kMaxModules) + " files";
+    import.file = seen[identity] = file.value_or(SourceRange::kNoFile);
     if (file)
       program.modules.push_back(parse(sources, *file, diagnostics));
     else
@@ -102,7 +99,7 @@ private:
   const std::vector<std::string> &importPaths;
   DiagnosticEngine &diagnostics;
   Program program;
-  std::set<std::string> seen;
+  std::map<std::string, FileId> seen; // by identity; no file if it cannot be read
 };
 
 } // namespace

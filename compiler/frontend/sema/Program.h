@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/diagnostics/Diagnostics.h"
+#include "compiler/frontend/sema/Names.h"
 #include "compiler/frontend/syntax/AST.h"
 
 #include <memory>
@@ -31,7 +32,9 @@ std::string_view preludeText();
 Program loadProgram(SourceManager &sources, FileId file,
                     const std::vector<std::string> &importPaths, DiagnosticEngine &diagnostics);
 
-/// Resolves names, checks types and assigns slots, in all modules.
-void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics);
+/// Resolves names, checks types and assigns slots, in all modules. `names`, unless null, is told of
+/// all names, also of a program with errors.
+void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics,
+             NameTable *names = nullptr);
 
 } // namespace occl::frontend

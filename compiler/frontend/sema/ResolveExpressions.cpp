@@ -149,6 +149,7 @@ void Resolver::resolveName(Expr &expr) {
   Variable *variable = scope.find(expr.name);
   if (variable) {
     variable->isUsed = true;
+    noteUse(expr.range, variable->range);
     expr.kind = variable->type == Type::Buffer ? ExprKind::Scratch : ExprKind::Variable;
     expr.type = variable->type;
     expr.slot = variable->slot;
@@ -263,7 +264,7 @@ void Resolver::resolveReduce(Expr &expr) {
   for (Expr *operand : expr.operands)
     if (resolveExpr(operand) != Type::ChunkList)
       check(*operand, Type::Chunk, "an operand of 'reduce'");
-  scope.close(mark);
+  closeScope(mark, expr.operands.empty() ? expr.range : expr.operands.back()->range);
   if (expr.b)
     want(expr.b, Type::Location, "the destination");
   if (expr.hints)
@@ -282,6 +283,7 @@ void Resolver::resolveCall(Expr &expr) {
   }
   const FunctionDecl &decl = *known->second;
   expr.function = &decl;
+  noteUse(expr.nameRange, decl.nameRange);
   expr.type = decl.result;
   if (expr.operands.size() != decl.params.size())
     diagnostics

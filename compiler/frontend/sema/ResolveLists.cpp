@@ -12,10 +12,9 @@ struct BuiltinInfo {
 
 /// In the order of Resolver::kBuiltinNames.
 constexpr BuiltinInfo kBuiltins[] = {
-    {Builtin::Min, 1, 64},     {Builtin::Max, 1, 64},    {Builtin::Log2, 1, 1},
-    {Builtin::Pow, 2, 2},      {Builtin::Sum, 1, 1},     {Builtin::Contains, 2, 2},
-    {Builtin::Position, 2, 2}, {Builtin::Offsets, 1, 1}, {Builtin::Reverse, 1, 1},
-    {Builtin::Split, 2, 2},    {Builtin::Group, 1, 64},
+#define OCCL_BUILTIN(enumerator, name, least, most, signature, summary)                            \
+  {Builtin::enumerator, least, most},
+#include "compiler/frontend/sema/Vocabulary.def"
 };
 static_assert(std::size(kBuiltins) == std::size(Resolver::kBuiltinNames));
 
@@ -27,12 +26,9 @@ struct MemberInfo {
 };
 
 constexpr MemberInfo kMembers[] = {
-    {"rank", Member::Rank, true, false, true, Type::Int},
-    {"index", Member::Index, true, false, true, Type::Int},
-    {"count", Member::Count, true, false, false, Type::Int},
-    {"length", Member::Length, false, true, false, Type::Int},
-    {"origin", Member::Origin, true, false, false, Type::Origin},
-    {"contributions", Member::Contributions, true, false, false, Type::Int},
+#define OCCL_MEMBER(enumerator, name, ofChunk, ofList, ofOrigin, type, summary)                    \
+  {name, Member::enumerator, ofChunk, ofList, ofOrigin, Type::type},
+#include "compiler/frontend/sema/Vocabulary.def"
 };
 
 } // namespace
@@ -99,7 +95,9 @@ void Resolver::resolveList(Expr &expr) {
     else
       check(*operand, element, "an element of this list");
   }
-  scope.close(mark);
+  for (size_t i = mark; i < scope.all().size(); ++i)
+    showFrom(scope.all()[i], expr.range.begin); // the element stands before the loop
+  closeScope(mark, expr.range);
   if (isComprehension && expr.operands[0]->kind == ExprKind::Range)
     diagnostics.error(DiagnosticCode::WrongType, expr.operands[0]->range,
                       "a range is no element here; write '[first .. last]' for a list");

@@ -16,18 +16,9 @@ struct QueryInfo {
 };
 
 constexpr QueryInfo kQueries[] = {
-    {"ranks", TopologyQuery::Ranks, 0, Type::Int},
-    {"nodes", TopologyQuery::Nodes, 0, Type::Int},
-    {"gpus", TopologyQuery::Gpus, 0, Type::Int},
-    {"size", TopologyQuery::Size, 1, Type::Int},
-    {"node", TopologyQuery::Node, 1, Type::Int},
-    {"local", TopologyQuery::Local, 1, Type::Int},
-    {"rank", TopologyQuery::Rank, 2, Type::Int},
-    {"has_link", TopologyQuery::HasLink, 2, Type::Bool},
-    {"nics", TopologyQuery::Nics, 1, Type::Int},
-    {"nic", TopologyQuery::Nic, 1, Type::Int},
-    {"bandwidth", TopologyQuery::Bandwidth, 2, Type::Int},
-    {"latency", TopologyQuery::Latency, 2, Type::Int},
+#define OCCL_QUERY(enumerator, name, count, type, signature, summary)                              \
+  {name, TopologyQuery::enumerator, count, Type::type},
+#include "compiler/frontend/sema/Vocabulary.def"
 };
 
 std::string arguments(size_t count) {
@@ -40,7 +31,7 @@ std::string arguments(size_t count) {
 void Resolver::resolveTopology(TopologyDecl &decl) {
   declareParams(decl, /*scalarsOnly=*/true);
   inTopology = true;
-  resolveBody(decl.body);
+  resolveBody(decl.body, decl.block);
   inTopology = false;
   decl.numSlots = scope.slotsUsed();
 }

@@ -1,10 +1,39 @@
 #include "compiler/frontend/sema/Resolver.h"
 
+#include <algorithm>
+
 namespace occl::frontend {
 
-void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics) {
+/// What is declared outside of all bodies: uses may come before.
+static void defineAll(const Module &module, NameTable &names) {
+  auto define = [&](NameKind kind, const Decl &decl) {
+    if (!decl.name.empty())
+      names.define({kind, Type::Error, decl.name, decl.nameRange, {}, &decl});
+    for (const Param &param : decl.params)
+      names.define({NameKind::Parameter,
+                    param.type,
+                    param.name,
+                    param.nameRange,
+                    {param.nameRange.file, param.nameRange.end, decl.range.end},
+                    &decl});
+  };
+  for (const FunctionDecl &decl : module.functions)
+    define(NameKind::Function, decl);
+  for (const CollectiveDecl &decl : module.collectives)
+    define(NameKind::Collective, decl);
+  for (const AlgorithmDecl &decl : module.algorithms)
+    define(NameKind::Algorithm, decl);
+  for (const TopologyDecl &decl : module.topologies)
+    define(NameKind::Topology, decl);
+}
+
+void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics,
+             NameTable *names) {
   for (const std::unique_ptr<Module> &module : program.modules)
-    Resolver(program, sources, diagnostics).resolveModule(*module);
+    if (names)
+      defineAll(*module, *names);
+  for (const std::unique_ptr<Module> &module : program.modules)
+    Resolver(program, sources, diagnostics, names).resolveModule(*module);
 }
 
 void Resolver::resolveModule(Module &module) {
@@ -18,8 +47,7 @@ void Resolver::resolveModule(Module &module) {
     resolveTopology(decl);
 }
 
-Variable *Resolver::declare(std::string_view name, SourceRange range, Type type,
-                            bool isAssignable) {
+Variable *Resolver::declare(std::string_view name, SourceRange range, Type type, NameKind kind) {
   if (Variable *earlier = scope.find(name)) {
     diagnostics
         .error(DiagnosticCode::Redefinition, range,
@@ -27,11 +55,23 @@ Variable *Resolver::declare(std::string_view name, SourceRange range, Type type,
         .note(earlier->range, "first here");
     return nullptr;
   }
-  return &scope.declare(name, range, type, isAssignable);
+  Variable &variable = scope.declare(name, range, type, kind);
+  if (names && kind != NameKind::Parameter && !name.empty())
+    variable.definition =
+        &names->define({kind, type, name, range, {range.file, range.end, range.end}, declaration});
+  return &variable;
+}
+
+void Resolver::closeScope(size_t mark, SourceRange place) {
+  for (size_t i = mark; i < scope.all().size(); ++i)
+    if (Definition *definition = scope.all()[i].definition)
+      definition->visible.end = std::max(definition->visible.begin, place.end);
+  scope.close(mark);
 }
 
 void Resolver::declareParams(Decl &decl, bool numbersOnly) {
   scope = Scope();
+  declaration = &decl;
   allowBuffers = false;
   for (Param &param : decl.params) {
     bool isNumbers = param.type == Type::Int || param.type == Type::Bool ||
@@ -46,8 +86,8 @@ void Resolver::declareParams(Decl &decl, bool numbersOnly) {
     if (param.defaultValue)
       want(param.defaultValue, param.type, "the default value");
     // Declared in any case: the parameters occupy the first slots.
-    if (!declare(param.name, param.nameRange, param.type, false))
-      scope.declare(param.name, param.nameRange, param.type, false);
+    if (!declare(param.name, param.nameRange, param.type, NameKind::Parameter))
+      scope.declare(param.name, param.nameRange, param.type, NameKind::Parameter);
   }
 }
 
@@ -55,7 +95,7 @@ void Resolver::resolveFunction(FunctionDecl &decl) {
   declareParams(decl, /*numbersOnly=*/false);
   function = &decl;
   allowBuffers = true;
-  resolveBody(decl.body);
+  resolveBody(decl.body, decl.block);
   function = nullptr;
   decl.numSlots = scope.slotsUsed();
 }
@@ -80,6 +120,7 @@ void Resolver::resolveCollective(CollectiveDecl &decl) {
     resolvePre(pre);
   for (PostItem &post : decl.posts)
     resolvePost(post);
+  closeScope(0, decl.block);
   decl.numSlots = scope.slotsUsed();
 }
 
@@ -92,9 +133,9 @@ void Resolver::resolveRankItem(RankItem &item, const CollectiveDecl &decl, const
     return;
   }
   size_t mark = scope.open();
-  item.slot = slotOf(declare(item.rank, item.rankRange, Type::Int, false));
+  item.slot = slotOf(declare(item.rank, item.rankRange, Type::Int, NameKind::Rank));
   want(item.expr, Type::Int, "this number of chunks");
-  scope.close(mark);
+  closeScope(mark, item.range);
 }
 
 void Resolver::resolvePre(PreItem &pre) {
@@ -112,7 +153,7 @@ void Resolver::resolvePre(PreItem &pre) {
                           "a precondition names places of 'input'");
     }
   allowBuffers = false;
-  scope.close(mark);
+  closeScope(mark, pre.block);
 }
 
 void Resolver::resolvePost(PostItem &post) {
@@ -122,7 +163,7 @@ void Resolver::resolvePost(PostItem &post) {
   for (Requirement &requirement : post.requirements)
     resolveRequirement(requirement);
   allowBuffers = false;
-  scope.close(mark);
+  closeScope(mark, post.block);
 }
 
 void Resolver::resolveRequirement(Requirement &requirement) {
@@ -151,6 +192,7 @@ void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
   auto known = program.collectives.find(decl.collectiveName);
   if (known != program.collectives.end()) {
     decl.collective = known->second;
+    noteUse(decl.collectiveRange, known->second->nameRange);
     resolveArguments(decl);
   } else if (!decl.collectiveName.empty()) {
     std::vector<std::string_view> names;
@@ -161,7 +203,7 @@ void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
   }
   resolveVersions(decl);
   allowBuffers = true;
-  resolveBody(decl.body);
+  resolveBody(decl.body, decl.block);
   warnOfUnused(0);
   decl.numSlots = scope.slotsUsed();
 }
@@ -214,6 +256,8 @@ void Resolver::bindArguments(AlgorithmDecl &decl) {
     if (!argument.name.empty())
       for (index = 0; index < params.size() && params[index].name != argument.name;)
         ++index;
+    if (index < params.size() && !argument.name.empty())
+      noteUse(argument.nameRange, params[index].nameRange);
     if (index >= params.size() && argument.name.empty())
       diagnostics
           .error(DiagnosticCode::WrongArguments, argument.expr->range,
@@ -230,14 +274,14 @@ void Resolver::bindArguments(AlgorithmDecl &decl) {
   }
 }
 
-void Resolver::resolveBody(std::vector<Stmt *> &body) {
+void Resolver::resolveBody(std::vector<Stmt *> &body, SourceRange block) {
   size_t mark = scope.open();
   ++blockDepth;
   for (Stmt *statement : body)
     resolveStatement(*statement);
   --blockDepth;
   warnOfUnused(mark);
-  scope.close(mark);
+  closeScope(mark, block);
 }
 
 void Resolver::warnOfUnused(size_t mark) {
@@ -270,13 +314,13 @@ void Resolver::resolveStatement(Stmt &statement) {
   case StmtKind::For: {
     size_t mark = scope.open();
     resolveGenerators(statement.generators);
-    resolveBody(statement.body);
-    return scope.close(mark);
+    resolveBody(statement.body, statement.block);
+    return closeScope(mark, statement.block);
   }
   case StmtKind::If:
     want(statement.expr, Type::Bool, "the condition");
-    resolveBody(statement.body);
-    return resolveBody(statement.elseBody);
+    resolveBody(statement.body, statement.block);
+    return resolveBody(statement.elseBody, statement.elseBlock);
   case StmtKind::Assert:
     return want(statement.expr, Type::Bool, "what is asserted");
   case StmtKind::Scratch:
@@ -285,7 +329,7 @@ void Resolver::resolveStatement(Stmt &statement) {
     return resolveReturn(statement);
   case StmtKind::Hints:
     resolveHints(*statement.hints);
-    return resolveBody(statement.body);
+    return resolveBody(statement.body, statement.block);
   case StmtKind::When:
     return resolveWhen(statement);
   case StmtKind::Expression:
@@ -312,7 +356,7 @@ void Resolver::resolveWhen(Stmt &statement) {
   // A version is a body of its own: it may declare scratch.
   --blockDepth;
   inVersion = true;
-  resolveBody(statement.body);
+  resolveBody(statement.body, statement.block);
   inVersion = false;
   ++blockDepth;
 }
@@ -330,8 +374,11 @@ void Resolver::resolveBinding(Stmt &statement) {
                                                   : "a buffer; add '[rank][chunk]'"));
     type = Type::Error;
   }
-  statement.slot =
-      slotOf(declare(statement.name, statement.nameRange, type, statement.kind == StmtKind::Var));
+  NameKind kind = statement.kind == StmtKind::Var ? NameKind::Var : NameKind::Let;
+  Variable *variable = declare(statement.name, statement.nameRange, type, kind);
+  statement.slot = slotOf(variable);
+  if (variable && statement.expr)
+    showFrom(*variable, statement.expr->range.end);
 }
 
 void Resolver::resolveAssign(Stmt &statement) {
@@ -339,13 +386,14 @@ void Resolver::resolveAssign(Stmt &statement) {
   if (!variable) {
     std::vector<std::string_view> names;
     for (const Variable &known : scope.all())
-      if (known.isAssignable)
+      if (known.isAssignable())
         names.push_back(known.name);
     unknownName(statement.name, statement.nameRange, "variable", std::move(names));
     resolveExpr(statement.expr);
     return;
   }
-  if (!variable->isAssignable)
+  noteUse(statement.nameRange, variable->range);
+  if (!variable->isAssignable())
     diagnostics
         .error(DiagnosticCode::NotAssignable, statement.nameRange,
                "'" + std::string(statement.name) +
@@ -358,14 +406,15 @@ void Resolver::resolveAssign(Stmt &statement) {
 void Resolver::resolveScratch(Stmt &statement) {
   size_t mark = scope.open();
   if (statement.rankRange.isValid())
-    statement.rankSlot =
-        slotOf(declare(sources.text(statement.rankRange), statement.rankRange, Type::Int, false));
+    statement.rankSlot = slotOf(
+        declare(sources.text(statement.rankRange), statement.rankRange, Type::Int, NameKind::Rank));
   want(statement.expr, Type::Int, "the number of slots");
-  scope.close(mark);
+  closeScope(mark, statement.range);
   if (function || blockDepth != 1)
     diagnostics.error(DiagnosticCode::MisplacedDeclaration, statement.range,
                       "a scratch is declared directly in the body of an algorithm");
-  statement.slot = slotOf(declare(statement.name, statement.nameRange, Type::Buffer, false));
+  statement.slot =
+      slotOf(declare(statement.name, statement.nameRange, Type::Buffer, NameKind::Scratch));
 }
 
 void Resolver::resolveReturn(Stmt &statement) {
@@ -407,7 +456,11 @@ void Resolver::resolveGenerators(Generators &generators) {
                           "a loop runs over a range 'first .. last' or a list; this is of type '" +
                               std::string(nameOf(list)) + "'");
     }
-    generator.slot = slotOf(declare(generator.name, generator.nameRange, generator.type, false));
+    Variable *variable =
+        declare(generator.name, generator.nameRange, generator.type, NameKind::Loop);
+    generator.slot = slotOf(variable);
+    if (variable)
+      showFrom(*variable, generator.range.end);
   }
   if (generators.where)
     want(generators.where, Type::Bool, "the condition of 'where'");

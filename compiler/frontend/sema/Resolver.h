@@ -9,15 +9,17 @@ namespace occl::frontend {
 
 class Resolver {
 public:
-  Resolver(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics)
-      : program(program), sources(sources), diagnostics(diagnostics) {}
+  Resolver(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics,
+           NameTable *names)
+      : program(program), sources(sources), diagnostics(diagnostics), names(names) {}
 
   void resolveModule(Module &module);
 
   /// Of the functions that the language brings along.
-  static constexpr std::string_view kBuiltinNames[] = {"min",     "max",      "log2",     "pow",
-                                                       "sum",     "contains", "position", "offsets",
-                                                       "reverse", "split",    "group"};
+  static constexpr std::string_view kBuiltinNames[] = {
+#define OCCL_BUILTIN(enumerator, name, least, most, signature, summary) name,
+#include "compiler/frontend/sema/Vocabulary.def"
+  };
 
 private:
   // Declarations
@@ -38,7 +40,7 @@ private:
   void declareParams(Decl &decl, bool numbersOnly);
 
   // Statements
-  void resolveBody(std::vector<Stmt *> &body);
+  void resolveBody(std::vector<Stmt *> &body, SourceRange block);
   /// Of the variables that were declared since the mark.
   void warnOfUnused(size_t mark);
   void resolveStatement(Stmt &statement);
@@ -79,12 +81,26 @@ private:
                    std::vector<std::string_view> candidates, const std::string &instead = "");
   void unknownFunction(const Expr &call);
 
-  Variable *declare(std::string_view name, SourceRange range, Type type, bool isAssignable);
+  Variable *declare(std::string_view name, SourceRange range, Type type, NameKind kind);
+  /// Of a name in the text: the table of names, if there is one, is told what it means.
+  void noteUse(SourceRange place, SourceRange definition) {
+    if (names)
+      names->use(place, definition);
+  }
+  /// The variable is visible only from there on: its own value cannot name it.
+  static void showFrom(const Variable &variable, uint32_t offset) {
+    if (variable.definition)
+      variable.definition->visible.begin = offset;
+  }
+  /// Closes a scope that ends where `place` does.
+  void closeScope(size_t mark, SourceRange place);
   uint32_t slotOf(const Variable *variable) const { return variable ? variable->slot : 0; }
 
   Program &program;
   const SourceManager &sources;
   DiagnosticEngine &diagnostics;
+  NameTable *names;                  // may be null
+  const Decl *declaration = nullptr; // that is being resolved
   Scope scope;
   const FunctionDecl *function = nullptr; // whose body is being resolved
   unsigned blockDepth = 0;

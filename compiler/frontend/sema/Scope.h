@@ -1,6 +1,7 @@
 // The variables of one declaration while it is resolved.
 #pragma once
 
+#include "compiler/frontend/sema/Names.h"
 #include "compiler/frontend/syntax/AST.h"
 
 #include <string_view>
@@ -14,8 +15,11 @@ struct Variable {
   SourceRange range;
   Type type = Type::Error;
   uint32_t slot = 0;
-  bool isAssignable = false;
+  NameKind kind = NameKind::Let;
+  Definition *definition = nullptr; // where names are collected
   bool isUsed = false;
+
+  bool isAssignable() const { return kind == NameKind::Var; }
 };
 
 /// Nested blocks of names. A name means one thing at a time: an inner block may not declare what is
@@ -29,9 +33,9 @@ public:
   }
 
   /// The name must not be visible. Every variable has a slot of its own.
-  Variable &declare(std::string_view name, SourceRange range, Type type, bool isAssignable) {
+  Variable &declare(std::string_view name, SourceRange range, Type type, NameKind kind) {
     visible[name] = variables.size();
-    return variables.emplace_back(Variable{name, range, type, numSlots++, isAssignable, false});
+    return variables.emplace_back(Variable{name, range, type, numSlots++, kind, nullptr, false});
   }
 
   size_t open() const { return variables.size(); }

@@ -172,6 +172,7 @@ struct Stmt {
   Generators generators;
   std::vector<Stmt *> body;
   std::vector<Stmt *> elseBody;
+  SourceRange block, elseBlock; // where these stand, with their braces; no place: absent
   std::string_view message;
   const HintArguments *hints = nullptr; // of Hints
   SourceRange rankRange;                // of Scratch: the variable for the rank, in `rankSlot`
@@ -190,6 +191,8 @@ struct Param {
 struct Decl {
   std::string_view name;
   SourceRange nameRange;
+  SourceRange range; // from its first word to its end, as far as it was understood
+  SourceRange block; // its body or items, with their braces; no place: absent
   std::vector<Param> params;
   uint32_t numSlots = 0; // resolved
 };
@@ -217,7 +220,8 @@ struct Requirement {
 };
 
 struct PostItem {
-  SourceRange range;
+  SourceRange range; // up to its block
+  SourceRange block; // with its braces
   Generators generators;
   std::vector<Requirement> requirements;
 };
@@ -229,7 +233,8 @@ struct DefinedInput {
 };
 
 struct PreItem {
-  SourceRange range;
+  SourceRange range; // up to its block
+  SourceRange block; // with its braces
   Generators generators;
   std::vector<DefinedInput> inputs;
 };
@@ -284,6 +289,7 @@ struct TopologyDecl : AlgorithmDecl {};
 struct ImportDecl {
   std::string_view path;
   SourceRange range;
+  FileId file = SourceRange::kNoFile; // resolved: what it imports, unless that is not there
 };
 
 /// `expr` of a unit: so many times `scale` picoseconds, bytes or bytes a second.

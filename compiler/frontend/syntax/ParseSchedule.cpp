@@ -90,8 +90,9 @@ Stmt *Parser::parseHintBlock() {
     good = good && expect(TokenKind::RightParen, "after the number");
   }
   statement->range = since(statement->range);
-  return good && parseBlock(statement->body, "before the statements that this is for") ? statement
-                                                                                       : nullptr;
+  good = good &&
+         parseBlock(statement->body, statement->block, "before the statements that this is for");
+  return good ? statement : nullptr;
 }
 
 Stmt *Parser::parseWhen() {
@@ -108,7 +109,8 @@ Stmt *Parser::parseWhen() {
     return nullptr;
   statement->slot = static_cast<uint32_t>(algorithm->versions.size());
   algorithm->versions.push_back(version);
-  return parseBlock(statement->body, "before the statements of this version") ? statement : nullptr;
+  good = parseBlock(statement->body, statement->block, "before the statements of this version");
+  return good ? statement : nullptr;
 }
 
 bool Parser::parseVersion(VersionDecl &version) {

@@ -2,7 +2,7 @@
 
 namespace occl::frontend {
 
-bool Parser::parseBlock(std::vector<Stmt *> &statements, const char *where) {
+bool Parser::parseBlock(std::vector<Stmt *> &statements, SourceRange &block, const char *where) {
   Nesting guard(*this);
   if (!guard.allowed || !expect(TokenKind::LeftBrace, where))
     return false;
@@ -10,7 +10,10 @@ bool Parser::parseBlock(std::vector<Stmt *> &statements, const char *where) {
   while (!atBlockEnd())
     if (Stmt *statement = parseStatement())
       statements.push_back(statement);
-  return expectBrace(opened, "at the end of the block");
+  // A block that is not closed is one nevertheless: who is writing it wants its names known.
+  bool isClosed = expectBrace(opened, "at the end of the block");
+  block = isClosed ? since(opened) : join(opened, peek().range);
+  return true;
 }
 
 bool Parser::atBlockEnd() const {
@@ -114,7 +117,8 @@ Stmt *Parser::parseFor() {
   if (!parseGenerators(statement->generators))
     return nullptr;
   statement->range = since(statement->range);
-  return parseBlock(statement->body, "before the loop's body") ? statement : nullptr;
+  return parseBlock(statement->body, statement->block, "before the loop's body") ? statement
+                                                                                 : nullptr;
 }
 
 bool Parser::parseGenerators(Generators &generators) {
@@ -145,12 +149,13 @@ Stmt *Parser::parseIf() {
   if (!(statement->expr = parseCondition()))
     return nullptr;
   statement->range = since(statement->range);
-  if (!parseBlock(statement->body, "before the statements of 'if'"))
+  if (!parseBlock(statement->body, statement->block, "before the statements of 'if'"))
     return nullptr;
   if (!accept(TokenKind::KwElse))
     return statement;
   if (!is(TokenKind::KwIf))
-    return parseBlock(statement->elseBody, "after 'else'") ? statement : nullptr;
+    return parseBlock(statement->elseBody, statement->elseBlock, "after 'else'") ? statement
+                                                                                 : nullptr;
   Stmt *next = parseIf();
   statement->elseBody.push_back(next);
   return next ? statement : nullptr;

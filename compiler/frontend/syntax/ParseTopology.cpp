@@ -63,12 +63,12 @@ bool Parser::acceptWord(std::string_view word) {
 }
 
 bool Parser::parseTopology() {
-  TopologyDecl &decl = module->topologies.emplace_back();
+  TopologyDecl &decl = beginDecl(module->topologies);
   take();
   if (!expectName("of a topology", decl.name, decl.nameRange) || !parseParams(decl))
     return false;
   inTopology = true;
-  bool good = parseBlock(decl.body, "before the topology's body");
+  bool good = parseBlock(decl.body, decl.block, "before the topology's body");
   inTopology = false;
   return good;
 }

@@ -148,6 +148,7 @@ void Parser::skipDeclaration() {
 }
 
 void Parser::parseDeclaration() {
+  declaration = nullptr;
   bool good = false;
   if (is(TokenKind::KwImport))
     good = parseImport();
@@ -163,6 +164,8 @@ void Parser::parseDeclaration() {
     reportExpected("'algorithm', 'collective', 'function', 'import' or 'topology'", "here");
   if (!good)
     skipDeclaration();
+  if (declaration)
+    declaration->range = since(declaration->range);
 }
 
 bool Parser::parseImport() {
@@ -227,7 +230,7 @@ bool Parser::parseType(Type &type) {
 }
 
 bool Parser::parseFunction() {
-  FunctionDecl &decl = module->functions.emplace_back();
+  FunctionDecl &decl = beginDecl(module->functions);
   take();
   if (!expectName("of a function", decl.name, decl.nameRange) || !parseParams(decl))
     return false;
@@ -237,11 +240,11 @@ bool Parser::parseFunction() {
       return false;
     decl.resultRange = since(begin);
   }
-  return parseBlock(decl.body, "before the function's body");
+  return parseBlock(decl.body, decl.block, "before the function's body");
 }
 
 bool Parser::parseAlgorithm() {
-  AlgorithmDecl &decl = module->algorithms.emplace_back();
+  AlgorithmDecl &decl = beginDecl(module->algorithms);
   take();
   return expectName("of an algorithm", decl.name, decl.nameRange) && parseParams(decl) &&
          expect(TokenKind::KwImplements, "after the algorithm's parameters") &&
@@ -251,7 +254,7 @@ bool Parser::parseAlgorithm() {
 
 bool Parser::parseAlgorithmBody(AlgorithmDecl &decl) {
   algorithm = &decl;
-  bool good = parseBlock(decl.body, "before the algorithm's body");
+  bool good = parseBlock(decl.body, decl.block, "before the algorithm's body");
   algorithm = nullptr;
   return good;
 }
@@ -302,7 +305,7 @@ bool Parser::parseArguments(std::vector<Argument> &arguments) {
 }
 
 bool Parser::parseCollective() {
-  CollectiveDecl &decl = module->collectives.emplace_back();
+  CollectiveDecl &decl = beginDecl(module->collectives);
   take();
   if (!expectCollectiveName(decl.name, decl.nameRange) || !parseParams(decl) ||
       !expect(TokenKind::LeftBrace, "before the collective's items"))
@@ -311,6 +314,7 @@ bool Parser::parseCollective() {
   while (!atBlockEnd())
     if (!parseCollectiveItem(decl))
       skipStatement();
+  decl.block = join(opened, peek().range);
   return expectBrace(opened, "after the collective's items");
 }
 
@@ -380,6 +384,7 @@ bool Parser::parsePre(CollectiveDecl &decl) {
     if (!good || !expect(TokenKind::Semicolon, "after the input"))
       skipStatement();
   }
+  pre.block = join(opened, peek().range);
   decl.pres.push_back(std::move(pre));
   return expectBrace(opened, "after the precondition");
 }
@@ -398,6 +403,7 @@ bool Parser::parsePost(CollectiveDecl &decl) {
     if (!parseRequirement(post))
       skipStatement();
   inPost = false;
+  post.block = join(opened, peek().range);
   decl.posts.push_back(std::move(post));
   return expectBrace(opened, "after the postcondition");
 }

@@ -67,6 +67,13 @@ private:
   // Declarations
   void parseDeclaration();
   bool parseImport();
+  /// Begins with the word at hand; parseDeclaration says where it ends.
+  template <typename DeclType> DeclType &beginDecl(std::deque<DeclType> &declarations) {
+    DeclType &decl = declarations.emplace_back();
+    decl.range = peek().range;
+    declaration = &decl;
+    return decl;
+  }
   bool parseFunction();
   bool parseAlgorithm();
   bool parseCollective();
@@ -97,7 +104,8 @@ private:
   bool parseType(Type &type);
 
   // Statements
-  bool parseBlock(std::vector<Stmt *> &statements, const char *where);
+  /// Sets `block` to where it stands. True also, after the error, if its '}' is missing.
+  bool parseBlock(std::vector<Stmt *> &statements, SourceRange &block, const char *where);
   Stmt *parseStatement();
   Stmt *parseStatementKind();
   Stmt *parseBinding(StmtKind kind);
@@ -161,6 +169,7 @@ private:
   bool gaveUp = false;
   /// In a postcondition a reduction has no destination.
   bool inPost = false;
+  Decl *declaration = nullptr;        // that is being parsed
   AlgorithmDecl *algorithm = nullptr; // whose body is being parsed
   /// In a topology there are statements that exist nowhere else.
   bool inTopology = false;
