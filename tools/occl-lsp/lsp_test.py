@@ -1,0 +1,584 @@
+#!/usr/bin/env python3
+"""occl-lsp as editors use it: each feature on files of the library, on buffers that are not saved, on programs with mistakes.
+
+Arguments: occl-lsp, occlc. Where occlc says the same in another way, the two are compared."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from lsp_client import Client, ServerError, mark, position, uri_of
+
+LSP, OCCLC = (os.path.abspath(path) for path in sys.argv[1:3])
+SEED = int(os.environ.get("OCCL_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+LIBRARY = sorted(str(path) for path in pathlib.Path("algorithms").rglob("*.coll"))
+LARGEST = max(LIBRARY, key=os.path.getsize)
+TREES = "algorithms/allreduce/double_binary_tree.coll"
+RING = """// A ring: \u00e9, \U0001f600.
+algorithm ring(ranks: int = 4) implements allreduce(ranks, chunks = ranks) {
+  for i in 0..ranks {
+    var c = input[i][i];
+    for hop in 1..ranks {
+      let r = (i + hop) % ranks;
+      c = reduce(c, input[r][i]).into(output[r][i]);
+    }
+    for hop in ranks - 1 .. 2 * ranks - 1 { c = c.copy(output[(i + hop) % ranks][i]); }
+  }
+}
+"""
+
+
+def read(path: str) -> str:
+    return pathlib.Path(path).read_text(encoding="utf-8")
+
+
+class WithServer(unittest.TestCase):
+    options: dict = {}
+
+    def setUp(self):
+        self.client = Client(LSP, self.options)
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.uri = uri_of(f"{self.folder}/test.coll")
+
+    def tearDown(self):
+        self.assertEqual(self.client.stop(), 0)
+        self.assertEqual(self.client.errors, b"")
+
+    def open(self, text: str) -> list[dict]:
+        self.client.open(self.uri, text)
+        return self.client.diagnostics(self.uri)
+
+    def codes(self) -> list[str]:
+        return [one["code"] for one in self.client.diagnostics(self.uri)]
+
+    def hover(self, text: str, context: str) -> str:
+        answer = self.client.at("hover", self.uri, mark(text, context))
+        return answer["contents"]["value"] if answer else ""
+
+    def labels(self, text: str, context: str) -> set[str]:
+        """Completions at the '^' of a text of which `context`, with what is missing, is a part."""
+        self.client.open(self.uri, text)
+        return {item["label"] for item in self.client.at("completion", self.uri, mark(text, context))["items"]}
+
+
+class Protocol(unittest.TestCase):
+    """What is wrong is answered, and the next message is understood."""
+
+    def setUp(self):
+        self.client = Client(LSP, initialize=False)
+
+    def error(self, message: dict) -> int:
+        self.client.send(message)
+        return self.client.receive()["error"]["code"]
+
+    def raw(self, data: bytes) -> dict:
+        self.client.send_bytes(data)
+        return self.client.receive()
+
+    def initialize(self):
+        self.client.call("initialize", {"capabilities": {}})
+
+    def test_order(self):
+        self.assertEqual(self.error({"jsonrpc": "2.0", "id": 1, "method": "textDocument/hover", "params": {}}), -32002)
+        self.client.notify("textDocument/didOpen", {})  # is dropped
+        self.initialize()
+        self.assertEqual(self.error({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"capabilities": {}}}), -32600)
+        self.assertEqual(self.error({"jsonrpc": "2.0", "id": 3, "method": "textDocument/unknown"}), -32601)
+        self.client.notify("textDocument/unknown", None)  # no answer
+        self.assertIsNone(self.client.call("shutdown"))
+        self.assertEqual(self.error({"jsonrpc": "2.0", "id": 4, "method": "textDocument/hover", "params": {}}), -32600)
+        self.client.notify("exit", None)
+        self.assertEqual(self.client.end(), 0)
+
+    def test_wrong_parameters(self):
+        self.assertEqual(self.error({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "capabilities": {}, "initializationOptions": {"importPaths": 7}}}), -32602)
+        document = {"uri": "file:///nowhere.coll"}
+        for params in (None, 7, {}, {"textDocument": document}, {"textDocument": document, "position": {"line": "0"}},
+                       {"textDocument": document, "position": {"line": 0, "character": 0}},  # is not open
+                       {"textDocument": {"uri": "untitled:1"}, "position": {"line": 0, "character": 0}}):
+            self.assertEqual(self.error({"jsonrpc": "2.0", "id": 5, "method": "textDocument/hover", "params": params}), -32602)
+        for command, arguments in (("occl.unknown", []), ("occl.plan", []), ("occl.plan", [{"textDocument": document}])):
+            self.assertEqual(self.error({"jsonrpc": "2.0", "id": 6, "method": "workspace/executeCommand",
+                                         "params": {"command": command, "arguments": arguments}}), -32602)
+        self.client.notify("textDocument/didChange", {"textDocument": {**document, "version": 2}, "contentChanges": [{"text": ""}]})
+        self.client.call("shutdown")
+        self.client.end()
+
+    def test_no_messages(self):
+        self.initialize()
+        for text, code in ((b"{", -32700), (b"", -32700), (b"\xff\xfe", -32700), (b"[" * 1000000, -32700), (b'{"a":' * 100000, -32700),
+                           (b"[]", -32600), (b"7", -32600), (b'{"id": 1}', -32600), (b'{"jsonrpc": "1.0", "id": 1, "method": "a"}', -32600),
+                           (b'{"jsonrpc": "2.0", "id": 1}', -32600), (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32600)):
+            self.client.send_text(text)
+            self.assertEqual(self.client.receive()["error"]["code"], code, text[:40])
+        self.client.send({"jsonrpc": "2.0", "id": 9, "result": None})  # an answer to nothing
+        for header in (b"\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: -1\r\n\r\n", b"A: " + b"b" * 100000 + b"\n\n"):
+            self.assertEqual(self.raw(header)["error"]["code"], -32700, header[:40])
+        too_large = b"Content-Length: 140000000\r\n\r\n" + b" " * 140000000
+        self.assertEqual(self.raw(too_large)["error"]["code"], -32600)
+        text = json.dumps({"jsonrpc": "2.0", "id": "a name", "method": "shutdown"}).encode()
+        answer = self.raw(b"content-type: utf-8\r\nCONTENT-LENGTH:%d\r\n\r\n" % len(text) + text)
+        self.assertEqual((answer["id"], answer["result"]), ("a name", None))
+        self.client.end()
+
+    def test_ends(self):
+        self.initialize()
+        self.client.notify("exit", None)
+        self.assertEqual(self.client.end(), 1, "exit without shutdown")
+        for broken_off in (b"", b"Content-Length: 5", b"Content-Length: 500\r\n\r\n{}"):
+            self.client = Client(LSP, initialize=False)
+            self.client.send_bytes(broken_off)
+            self.assertEqual(self.client.end(), 1)
+
+    def test_help(self):
+        done = subprocess.run([LSP, "--help"], capture_output=True, text=True, check=True)
+        self.assertIn("docs/editors.md", done.stdout)
+        self.assertEqual(subprocess.run([LSP, "--unknown"], capture_output=True, check=False).returncode, 2)
+
+
+class Diagnostics(WithServer):
+    def test_library(self):
+        for path in LIBRARY:
+            self.client.open(uri_of(path), read(path))
+            self.assertEqual(self.client.diagnostics(uri_of(path)), [], path)
+
+    def test_while_typing(self):
+        self.assertEqual(self.open(RING), [])
+        place = mark(RING, "c.copy^(")
+        self.client.change(self.uri, {"range": {"start": place, "end": place}, "text": "x"})
+        (error,) = self.client.diagnostics(self.uri)
+        self.assertEqual((error["severity"], error["code"], error["source"]), (1, "E010", "occl"))
+        end = {**place, "character": place["character"] + 1}
+        self.assertEqual(error["range"], {"start": mark(RING, "c.^copy("), "end": end})
+        self.client.change(self.uri, {"range": {"start": place, "end": end}, "text": ""})
+        self.assertEqual(self.client.diagnostics(self.uri), [])
+        self.client.close(self.uri)
+        self.client.call("workspace/executeCommand", {"command": "occl.plan", "arguments": [
+            {"textDocument": {"uri": self.open_other()}, "rank": 0}]})
+        self.assertEqual(self.client.published[self.uri], {"uri": self.uri, "diagnostics": []})
+
+    def open_other(self) -> str:
+        self.client.open(uri_of(TREES), read(TREES))
+        return uri_of(TREES)
+
+    def test_notes_are_related_information(self):
+        text = RING.replace("var c = input[i][i];", "var c = input[i][i]; input[i][i].copy(output[i][i]); output[0][0].copy(output[i][i]);")
+        stale = next(one for one in self.open(text) if one["code"] == "E044")
+        related = stale["relatedInformation"][0]
+        self.assertIn("overwritten here", related["message"])
+        self.assertEqual(related["location"]["uri"], self.uri)
+
+    def test_what_is_no_mistake(self):
+        self.assertEqual([(one["code"], one["severity"]) for one in self.open(RING.replace("int = 4", "int"))], [("E020", 3)])
+        self.open(RING.replace("int = 4", "int = 400"))
+        self.assertEqual([(one["code"], one["severity"]) for one in self.client.diagnostics(self.uri)], [("E034", 3)])
+        unused = self.open(RING.replace("var c", "let unused = 1; var c"))
+        self.assertEqual([(one["code"], one["severity"], one["tags"]) for one in unused], [("W001", 2, [1])])
+
+    def test_a_file_without_algorithm(self):
+        self.assertEqual(self.open("function f(n: int) -> int { return n; }\n"), [])
+        self.assertEqual(self.open(""), [])
+
+    def test_topologies(self):
+        for path in sorted(pathlib.Path("topologies").rglob("*.topo")):
+            self.client.open(uri_of(str(path)), read(str(path)))
+            self.assertEqual(self.client.diagnostics(uri_of(str(path))), [], path)
+        codes = [one["code"] for one in self.open("topology t() { node 2; link 0 -> 7 bandwidth 1 GB/s latency 1 us; }")]
+        self.assertEqual(codes, ["E074"])
+
+    def test_imports_that_are_not_saved(self):
+        other = uri_of(f"{self.folder}/other.coll")
+        text = 'import "other.coll";\n' + RING.replace("(i + hop) % ranks;", "next(i, hop, ranks);")
+        self.assertEqual([one["code"] for one in self.open(text)], ["E017", "E010"])
+        self.client.open(other, "function next(i: int, hop: int, n: int) -> int { return (i + hop) % n; }\n")
+        self.client.until(self.uri, lambda params: params["diagnostics"] == [])  # without a change here
+        # A mistake over there is shown at the import.
+        self.client.change(other, {"text": "function next(i: int, hop: int, n: int) -> int { return wrong; }\n"})
+        (error,) = self.client.until(self.uri, lambda params: params["diagnostics"] != [])
+        self.assertEqual((error["code"], error["range"]["start"]["line"]), ("E010", 0))
+        self.assertEqual(error["relatedInformation"][0]["location"]["uri"], other)
+        self.client.close(other)
+        self.client.until(self.uri, lambda params: [one["code"] for one in params["diagnostics"]] == ["E017", "E010"])
+
+    def test_fixes(self):
+        text = RING.replace("for i in 0..ranks {", "for i in 0..rnks {")
+        self.open(text)
+        place = mark(text, "rn^ks")
+        (action,) = self.client.call("textDocument/codeAction", {
+            "textDocument": {"uri": self.uri}, "range": {"start": place, "end": place}, "context": {"diagnostics": []}})
+        self.assertEqual(action["edit"]["changes"][self.uri], [
+            {"range": {"start": mark(text, "^rnks"), "end": mark(text, "rnks^")}, "newText": "ranks"}])
+
+    @staticmethod
+    def place(error: dict, path: str) -> tuple[int, int]:
+        """Character and line; of what is elsewhere, as of a collective that all programs have, those of the note that leads there."""
+        here = [one["range"] for one in [error, *error.get("notes", [])] if one.get("range", {}).get("file") == path and "line" in one["range"]]
+        return (here[0]["column"] - 1, here[0]["line"] - 1) if here else (0, 0)
+
+    def test_the_same_as_occlc(self):
+        """Of library files with a random token left out, repeated or replaced."""
+        numbers = random.Random(SEED)
+        shutil.copytree("algorithms", f"{self.folder}/algorithms", dirs_exist_ok=True)
+        found = 0
+        for _ in range(60):
+            path = numbers.choice([path for path in LIBRARY if "/common/" not in path])
+            text = read(path)
+            tokens = list(re.finditer(r"\w+|[^\w\s]", text))
+            token, other = numbers.choice(tokens), numbers.choice(tokens)
+            text = text[:token.start()] + numbers.choice(["", token[0] + " " + token[0], other[0]]) + text[token.end():]
+            copy = f"{self.folder}/{path}"
+            pathlib.Path(copy).write_text(text, encoding="utf-8")
+            done = subprocess.run([OCCLC, "check", copy, "--diag-format=json"], capture_output=True, text=True, check=False)
+            expected = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+            if any(one["code"] in ("E018", "E034") for one in expected):
+                continue  # which algorithm; the end of the budget
+            self.client.open(uri_of(copy), text)
+            got = self.client.diagnostics(uri_of(copy))
+            expected = [(one["code"], *self.place(one, copy)) for one in expected if not re.match("[EW]1", one["code"])]
+            self.assertEqual([(one["code"], *one["range"]["start"].values()) for one in got], expected, text)
+            found += bool(got)
+        self.assertGreater(found, 10)
+
+
+class Editing(WithServer):
+    """What changes the text."""
+
+    def test_random_edits(self):
+        numbers = random.Random(SEED)
+        pieces = ["", "a", "\n", "\r\n", "{", "}", ";", "\u00e9", "\u20ac", "\U0001f600", "// \U0001f680 c\n", "let x = 1;", "input[0][0]", " "]
+        for path in (TREES, "algorithms/allreduce/ring.coll", ""):
+            text = "\n".join(line + " // \u00fc \U0001f600" for line in read(path).split("\n")) if path else RING
+            self.open(text)
+            for _ in range(12):
+                changes = []
+                for _ in range(numbers.randrange(1, 4)):
+                    begin = numbers.randrange(len(text) + 1)
+                    end = min(len(text), begin + numbers.choice([0, 0, 1, 5, 40]))
+                    begin, end = (begin - 1, end) if text[begin - 1:begin] == "\r" else (begin, end)
+                    end += text[end - 1:end + 1] == "\r\n"
+                    piece = numbers.choice(pieces)
+                    changes.append({"range": {"start": position(text, begin), "end": position(text, end)}, "text": piece})
+                    text = text[:begin] + piece + text[end:]
+                self.client.change(self.uri, *changes)
+                self.compare(text, numbers)
+
+    def everything(self, text: str, places: list[dict]) -> list:
+        return [self.client.diagnostics(self.uri), self.client.call("textDocument/documentSymbol", {"textDocument": {"uri": self.uri}}),
+                [self.client.at(method, self.uri, place, context={"includeDeclaration": True, "triggerKind": 1})
+                 for place in places for method in ("hover", "definition", "references", "completion", "signatureHelp")]]
+
+    def compare(self, text: str, numbers: random.Random) -> None:
+        """What is said of the edited document is what is said of one that is opened with its text."""
+        places = [position(text, numbers.randrange(len(text) + 1)) for _ in range(6)]
+        edited = self.everything(text, places)
+        self.client.close(self.uri)
+        self.open(text)
+        self.assertEqual(edited, self.everything(text, places), text)
+
+    def test_formatting(self):
+        numbers = random.Random(SEED)
+        for path in LIBRARY:
+            text = "".join(char + " " * numbers.randrange(3) if char in ";{ " else char for char in read(path))
+            expected = subprocess.run([OCCLC, "fmt"], input=text, capture_output=True, text=True, check=True).stdout
+            self.open(text)
+            edits = self.format()
+            self.assertEqual(edits[0]["newText"] if edits else text, expected, path)
+            if edits:
+                self.assertEqual(edits[0]["range"], {"start": position(text, 0), "end": position(text, len(text))})
+            self.open(expected)
+            self.assertEqual(self.format(), [])
+        self.open("algorithm (")
+        self.assertEqual(self.format(), [], "with mistakes it stays as it is")
+
+    def format(self) -> list[dict]:
+        return self.client.call("textDocument/formatting", {"textDocument": {"uri": self.uri}, "options": {"tabSize": 8, "insertSpaces": False}})
+
+    def rename(self, context: str, name: str):
+        return self.client.at("rename", self.uri, mark(RING, context), newName=name)["changes"][self.uri]
+
+    def test_rename(self):
+        self.open(RING)
+        edits = self.rename("let ^r", "target")
+        self.assertEqual(len(edits), 3)
+        lines = RING.split("\n")
+        for edit in edits:
+            line, begin, end = edit["range"]["start"]["line"], edit["range"]["start"]["character"], edit["range"]["end"]["character"]
+            self.assertEqual(lines[line][begin:end], "r")
+            self.assertEqual(edit["newText"], "target")
+        for context, name in (("let ^r", "hop"), ("let ^r", "for"), ("let ^r", "a b"), ("let ^r", ""), ("let ^r", "i"),
+                              ("algorithm ^ring", "other"), ("^ranks: int", "n"), ("^allreduce", "mine"), ("+ hop) ^%", "x")):
+            with self.assertRaises(ServerError) as refused:
+                self.rename(context, name)
+            self.assertEqual(refused.exception.code, -32803, (context, name))
+
+
+class Reading(WithServer):
+    """What tells about the text."""
+
+    def test_hover(self):
+        self.open(RING)
+        for context, words in {
+            "let ^r": ["let r: int", "Here: `1, 2, 3, 0`"],
+            "^ranks: int": ["parameter ranks: int", "`4`"],
+            "var ^c": ["var c: chunk", "input[0][0]", "output[1][0]"],
+            "for ^hop in 1": ["loop variable hop: int", "`1, 2, 3`"],
+            "^input[r][i]": ["A place: chunk `i` of `input` on rank `r`", "input[1][0], input[2][0]"],
+            "all^reduce": ["collective allreduce(ranks: int, chunks: int)", "Every rank gets the reduction"],
+            "^reduce(c": ["Reduces chunks from left to right"],
+            "c.^copy": ["Writes a chunk to a place"],
+            ".^into": ["Writes the result of a reduction"],
+            "ranks: ^int": ["64 bits, signed"],
+            "^for i": ["Nested loops"],
+            "(i + hop) ^% ranks": ["(i + hop) % ranks: int"],
+            "algorithm ^ring": ["algorithm ring(ranks: int = 4) implements allreduce(ranks, chunks = ranks)", "A ring: \u00e9"],
+        }.items():
+            text = self.hover(RING, context)
+            for word in words:
+                self.assertIn(word, text, context)
+        self.assertEqual(self.hover(RING, "// A ^ring"), "")
+
+    def test_definition(self):
+        text = read(TREES)
+        self.uri = uri_of(TREES)
+        self.open(text)
+        (found,) = self.client.at("definition", self.uri, mark(text, "= left_^child(x)"))
+        trees = "algorithms/common/trees.coll"
+        self.assertEqual((found["uri"], found["range"]["start"]), (uri_of(os.path.realpath(trees)) if found["uri"] != uri_of(trees)
+                                                                   else uri_of(trees), mark(read(trees), "function ^left_child")))
+        (found,) = self.client.at("definition", self.uri, mark(text, "../com^mon"))
+        self.assertEqual(found["range"]["start"], {"line": 0, "character": 0})
+        (found,) = self.client.at("definition", self.uri, mark(text, "return hand_^out") if "return hand_out" in text else mark(text, "hand_^out(child"))
+        self.assertEqual((found["uri"], found["range"]["start"]), (self.uri, mark(text, "function ^hand_out")))
+        self.assertEqual(self.client.at("definition", self.uri, mark(text, "all^reduce(ranks")), [], "of the language itself")
+        uses = self.client.at("references", self.uri, mark(text, "function ^rank_at"), context={"includeDeclaration": True})
+        self.assertEqual(len(uses), text.count("rank_at("))
+        for use in uses:
+            self.assertEqual(text.split("\n")[use["range"]["start"]["line"]][use["range"]["start"]["character"]:][:8], "rank_at(")
+
+    def test_symbols(self):
+        text = "scratch"
+        symbols = {}
+        for path in LIBRARY:
+            self.client.open(uri_of(path), read(path))
+            for symbol in self.client.call("textDocument/documentSymbol", {"textDocument": {"uri": uri_of(path)}}):
+                symbols[symbol["name"]] = symbol
+        self.assertGreater(len(symbols), len(LIBRARY) // 2)
+        tree = symbols["double_binary_tree"]
+        self.assertEqual([child["name"] for child in tree["children"]], ["ranks", "chunks"])
+        self.assertIn("implements allreduce", tree["detail"])
+        text = RING.replace("  for i", "  scratch s[2];\n  let n = ranks;\n  for i")
+        self.open(text[:text.index("c = reduce")])  # in the midst of typing
+        (ring,) = self.client.call("textDocument/documentSymbol", {"textDocument": {"uri": self.uri}})
+        self.assertEqual([child["name"] for child in ring["children"]], ["ranks", "s", "n"])
+
+    def test_signature(self):
+        text = "function f(a: int, b: [int]) -> int { return min(a, f(1, [2, )); }\n" + RING
+        self.open(text)
+        for context, label, active in (("f(1, ^[", "f(a: int, b: [int])", 1), ("min(^a", "min(a, b, ...) -> int", 0),
+                                       ("allreduce(ranks, ^chunks", "allreduce(ranks: int, chunks: int)", 1),
+                                       ("copy(^out", "chunk.copy(place, hints...) -> chunk", 0)):
+            answer = self.client.at("signatureHelp", self.uri, mark(text, context))
+            self.assertEqual((answer["signatures"][0]["label"], answer["activeParameter"]), (label, active), context)
+        self.assertIsNone(self.client.at("signatureHelp", self.uri, mark(text, "var ^c")))
+
+
+class Completion(WithServer):
+    BODY = "algorithm a(ranks: int = 4, list: [int] = [1]) implements allreduce(ranks, 1) {\n  let n = 2;\n  scratch s[2];\n"
+
+    def test_members(self):
+        for written, there, missing in (("input[0][0].^", {"rank", "index", "count", "copy", "has", "origin"}, {"length", "n"}),
+                                        ("list.^", {"length"}, {"rank", "copy"}), ("input[0][0].origin.^", {"rank", "index"}, {"count", "copy"}),
+                                        ("for r in list.^", {"length"}, {"copy"}), ("let c = reduce(input[0][0], s[1][0].^", {"count"}, {"length"}),
+                                        ("reduce(input[0][0]).^", {"into"}, {"copy"}), ("topology.^", {"ranks", "has_link"}, {"copy"}),
+                                        ("s[0][0].co^", {"copy", "count"}, {"length"})):
+            labels = self.labels(self.BODY + "  " + written.replace("^", "") + "\n}\n", written)
+            self.assertTrue(there <= labels, (written, there - labels))
+            self.assertFalse(missing & labels, (written, labels))
+
+    def test_names_and_words(self):
+        text = self.BODY + "  for r in 0..ranks {\n    let inner = r;\n    in\n  }\n  \n}\n"
+        labels = self.labels(text, "    in^\n")
+        self.assertTrue({"n", "s", "ranks", "list", "r", "inner", "input", "reduce", "min", "let", "for", "aggregate"} <= labels)
+        labels = self.labels(text, "  }\n  ^\n")
+        self.assertFalse({"r", "inner", "implements", "algorithm", "post"} & labels)
+        labels = self.labels("f", "f^")
+        self.assertEqual(labels, {"algorithm", "collective", "function", "import", "topology"})
+
+    def test_places_of_the_grammar(self):
+        for written, there in (("algorithm a() implements ^", {"allreduce", "alltoallv", "scan"}),
+                               ("algorithm a(n: ^", {"int", "bool", "location"}),
+                               ("algorithm a() implements allreduce(2, 1) ^", {"modes", "protocol", "instances"}),
+                               ("algorithm a() implements allreduce(2, 1) modes out_of_place, ^", {"in_place", "out_of_place"}),
+                               ("algorithm a() implements allreduce(2, 1) protocol ^", {"simple", "ll", "ll128"}),
+                               (self.BODY + "  input[0][0].copy(s[0][0], ^", {"channel", "send", "recv", "parallelize"}),
+                               (self.BODY + "  threadblock(^", {"send", "recv"}),
+                               (self.BODY + "  when ^", {"bytes"}),
+                               ("collective c(ranks: int) {\n  ^", {"input", "output", "part", "post", "pre", "inplace"}),
+                               ("topology t() {\n  ^", {"node", "link", "switch", "nic", "machine"})):
+            labels = self.labels(written.replace("^", ""), written)
+            self.assertTrue(there <= labels, (written, labels))
+        self.assertEqual(self.labels(self.BODY + "  // li", "// li^"), set(), "in a comment")
+        self.assertEqual(self.labels(self.BODY + '  assert true, "li', '"li^'), set(), "in a string")
+
+    def test_imports(self):
+        self.uri = uri_of("algorithms/allreduce/new.coll")
+        self.assertTrue({"ring.coll", "one_shot.coll"} <= self.labels('import "', 'import "^'))
+        self.assertTrue({"common/", "allreduce/"} <= self.labels('import "../', 'import "../^'))
+        self.assertTrue({"trees.coll"} <= self.labels('import "../common/tr', 'import "../common/tr^'))
+
+
+class Plans(WithServer):
+    def plan(self, **more) -> str:
+        return self.client.call("workspace/executeCommand", {"command": "occl.plan", "arguments": [{"textDocument": {"uri": self.uri}, **more}]})
+
+    def test_the_same_as_occlc(self):
+        for path in LIBRARY:
+            text = read(path)
+            if not re.search(r"^algorithm", text, re.M):
+                continue
+            self.uri = uri_of(path)
+            self.client.open(self.uri, text)
+            compiled = subprocess.run([OCCLC, "compile", path, "-o", f"{self.folder}/p.json", "--stats"], capture_output=True, text=True, check=True)
+            explained = subprocess.run([OCCLC, "explain", f"{self.folder}/p.json"], capture_output=True, text=True, check=True)
+            shown = self.plan()
+            self.assertIn(compiled.stderr.strip(), shown, path)
+            self.assertIn(explained.stdout if len(explained.stdout) < 1 << 19 else explained.stdout[:1 << 19], shown, path)
+
+    def test_of_what_is_not_saved(self):
+        self.open(RING)
+        self.assertFalse(os.path.exists(f"{self.folder}/test.coll"))
+        self.assertIn("ring: 4 ranks", self.plan())
+        self.assertIn("ring: 6 ranks", self.plan(defines=["ranks=6"], bytes=4096, rank=5))
+        self.client.change(self.uri, {"text": RING.replace("int = 4", "int = 3") + RING.replace("ring", "other")})
+        self.assertIn("ring: 3 ranks", self.plan())
+        self.assertIn("other: 4 ranks", self.plan(algorithm="other"))
+        self.assertIn("other: 4 ranks", self.plan(position={"line": 15, "character": 3}))
+
+    def test_versions(self):
+        self.open(RING.replace("  for i", "  when bytes in 0..64KiB protocol ll {} when bytes in 64KiB.. {}\n  for i", 1))
+        shown = self.plan(rank=0)
+        self.assertIn("Version 1 of 2", shown)
+        self.assertIn("Version 2 of 2", shown)
+        self.assertNotIn("Version", self.plan(rank=0, bytes=1024))
+
+    def test_no_plan(self):
+        self.open(RING.replace("c.copy", "c.cpy"))
+        with self.assertRaises(ServerError) as refused:
+            self.plan()
+        self.assertEqual(refused.exception.code, -32803)
+        self.assertIn("test.coll:9:51: error: there is no operation 'cpy'", str(refused.exception))
+        self.open(RING)
+        with self.assertRaises(ServerError) as refused:
+            self.plan(algorithm="none")
+        self.assertIn("no algorithm 'none'", str(refused.exception))
+        for params in ({"defines": ["ranks=0"]}, {"rank": 4}, {"bytes": -1}, {"defines": ["n=1"]}):
+            with self.assertRaises(ServerError):
+                self.plan(**params)
+
+
+class Configured(WithServer):
+    options = {"importPaths": [os.path.abspath("algorithms")], "defines": ["ranks=6", "gpus=4", "unknown=1"],
+               "topology": os.path.abspath("topologies/h200.topo")}
+
+    def test_settings(self):
+        text = ('import "common/trees.coll";\nalgorithm a(ranks: int = topology.ranks) implements broadcast(ranks, 1) {\n'
+                "  for r in 1..ranks { input[0][0].copy(output[r][0]); }\n  input[0][0].copy(output[0][0]);\n  assert top(4) == 4;\n}\n")
+        codes = [one["code"] for one in self.open(text)]
+        self.assertEqual(codes, ["E082"], "six ranks, and a topology of four")
+
+
+class Survival(WithServer):
+    """Whatever a client sends as text."""
+
+    def alive(self):
+        self.client.close(self.uri)
+        self.assertEqual(self.open(RING), [])
+
+    def test_large(self):
+        self.open("// " + "\U0001f600" * 500000 + "\n" + RING)
+        self.assertEqual(self.codes(), [])
+        self.open(RING + "function f() {}\n" * 50000)
+        self.assertEqual(set(self.codes()), {"E011"})
+        self.open(" " * (17 << 20))
+        self.assertEqual(self.codes(), ["E001"])
+        self.alive()
+
+    def test_many_statements(self):
+        body = "    input[0][0].copy(output[0][0]);\n" * 20000
+        self.open(f"algorithm a(ranks: int = 1) implements allreduce(ranks, 1) {{\n{body}}}\n")
+        self.client.at("hover", self.uri, {"line": 15000, "character": 6})
+        self.alive()
+
+    def test_binary(self):
+        numbers = random.Random(SEED)
+        for _ in range(20):
+            text = "".join(chr(numbers.choice([numbers.randrange(256), numbers.randrange(0xd800), 0, 0x1f600])) for _ in range(2000))
+            self.open(text)
+            for method in ("hover", "completion", "definition", "signatureHelp"):
+                self.client.at(method, self.uri, position(text, numbers.randrange(2000)))
+        self.client.send_text(json.dumps({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {
+            "uri": self.uri, "languageId": "coll", "version": 1, "text": "SURROGATE"}}}).encode().replace(b"SURROGATE", rb"\ud800 \u0000"))
+        self.client.published.clear()
+        self.client.versions[self.uri] = 1
+        self.assertTrue(self.client.diagnostics(self.uri))
+        pathlib.Path(f"{self.folder}/binary.coll").write_bytes(b"\xff\xfe\x00\x80function" * 100)
+        self.open('import "binary.coll";\n')
+        self.assertIn("E002", self.codes())
+        self.alive()
+
+    def test_nesting(self):
+        for text in ("(" * 100000, "algorithm a() implements b(" + "[" * 100000, "/*" * 1000, "{" * 1000, "function f() -> " + "[" * 100000):
+            self.open(text)
+            self.client.at("completion", self.uri, position(text, len(text)))
+            self.client.at("signatureHelp", self.uri, position(text, len(text)))
+        self.alive()
+
+    def test_places_that_do_not_exist(self):
+        self.open(RING)
+        for line in (-1, 0, 3, 10, 11, 10**9, 2**31 - 1):
+            for character in (-1, 0, 1000, 2**31 - 1):
+                place = {"line": line, "character": character}
+                for method in ("hover", "definition", "completion", "signatureHelp"):
+                    self.client.at(method, self.uri, place)
+        self.client.change(self.uri, {"range": {"start": {"line": 99, "character": 9}, "end": {"line": -5, "character": -5}}, "text": RING})
+        self.assertEqual(self.codes(), [])
+
+    def test_programs_that_compute_for_long(self):
+        """A bounded number of steps, whatever the program is."""
+        for body in ("for a in 0..1000000000 { for b in 0..1000000000 { } }", "assert f(1000000) == 0;", "let l = [0..1000000];"):
+            self.open("function f(n: int) -> int { return n == 0 ? 0 : f(n - 1) + f(n - 1); }\n"
+                      "algorithm a(ranks: int = 2) implements allreduce(ranks, 1) {\n" + body + "\n}\n")
+        self.open("algorithm a(ranks: int = 4096) implements alltoall(ranks, chunks = 4096 * 16) {\n}\n")
+        self.alive()
+
+
+class Latency(WithServer):
+    def test_print(self):
+        """From an edit to what is wrong; a figure, not a limit."""
+        text = read(LARGEST)
+        self.uri = uri_of(LARGEST)
+        self.open(text)
+        times = []
+        for _ in range(30):
+            place = position(text, text.index("\n"))
+            begin = time.perf_counter()
+            self.client.change(self.uri, {"range": {"start": place, "end": place}, "text": "x"})
+            self.client.diagnostics(self.uri)
+            times.append(1000 * (time.perf_counter() - begin))
+        times.sort()
+        print(f"{LARGEST}: {len(text)} characters, from an edit to diagnostics {times[len(times) // 2]:.2f} ms, at most {times[-1]:.2f} ms")
+
+
+if __name__ == "__main__":
+    print(f"OCCL_TEST_SEED={SEED}", flush=True)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,108 @@
+#include "tools/occl-lsp/protocol/message_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <poll.h>
+#include <string_view>
+#include <unistd.h>
+
+namespace occl::lsp {
+namespace {
+
+constexpr size_t kMaxLine = 4096;
+
+/// Names of headers may be of either case.
+bool takeName(std::string_view &line, std::string_view name) {
+  if (line.size() < name.size())
+    return false;
+  for (size_t i = 0; i < name.size(); ++i)
+    if ((line[i] | 0x20) != (name[i] | 0x20))
+      return false;
+  line.remove_prefix(name.size());
+  return true;
+}
+
+/// False for a header of this name whose value is no number.
+bool readLength(std::string_view line, size_t &length, bool &isGiven) {
+  if (!takeName(line, "content-length:"))
+    return true;
+  while (line.starts_with(' '))
+    line.remove_prefix(1);
+  auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), length);
+  isGiven = error == std::errc() && end == line.data() + line.size();
+  return isGiven;
+}
+
+} // namespace
+
+bool MessageReader::fill() {
+  buffer.erase(0, at);
+  at = 0;
+  char piece[1 << 16];
+  ssize_t count;
+  do
+    count = read(descriptor, piece, sizeof piece);
+  while (count < 0 && errno == EINTR);
+  if (count <= 0)
+    return false;
+  buffer.append(piece, static_cast<size_t>(count));
+  return true;
+}
+
+bool MessageReader::readLine(std::string &line) {
+  line.clear();
+  for (;;) {
+    size_t end = buffer.find('\n', at);
+    size_t taken = std::min(end, buffer.size());
+    line.append(buffer, at, std::min(taken - at, kMaxLine - line.size()));
+    at = taken;
+    if (end != buffer.npos)
+      break;
+    if (!fill())
+      return false;
+  }
+  ++at;
+  if (line.ends_with('\r'))
+    line.pop_back();
+  return true;
+}
+
+bool MessageReader::readBytes(size_t count, std::string *into) {
+  while (count > 0) {
+    if (at == buffer.size() && !fill())
+      return false;
+    size_t taken = std::min(count, buffer.size() - at);
+    if (into)
+      into->append(buffer, at, taken);
+    at += taken;
+    count -= taken;
+  }
+  return true;
+}
+
+MessageReader::Status MessageReader::next(std::string &message) {
+  message.clear();
+  size_t length = 0;
+  bool isGiven = false, isGood = true;
+  std::string line;
+  do {
+    if (!readLine(line))
+      return Status::End;
+    isGood = readLength(line, length, isGiven) && isGood;
+  } while (!line.empty());
+  if (!isGood || !isGiven)
+    return Status::BadHeader;
+  if (length > kMaxBytes)
+    return readBytes(length, nullptr) ? Status::TooLarge : Status::End;
+  return readBytes(length, &message) ? Status::Message : Status::End;
+}
+
+bool MessageReader::hasInput() {
+  if (at < buffer.size())
+    return true;
+  pollfd input{descriptor, POLLIN, 0};
+  return poll(&input, 1, 0) > 0 && (input.revents & POLLIN);
+}
+
+} // namespace occl::lsp

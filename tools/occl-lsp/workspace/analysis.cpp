@@ -1,0 +1,132 @@
+#include "tools/occl-lsp/workspace/analysis.h"
+
+#include "compiler/frontend/elaborate/Elaborate.h"
+#include "compiler/frontend/elaborate/TopologyReader.h"
+
+#include <algorithm>
+
+namespace occl::lsp {
+namespace {
+
+using namespace frontend;
+
+/// Of one run while somebody types: larger programs are for the compiler.
+constexpr uint64_t kMaxOps = 1u << 16;
+/// Of algorithms and their versions: bounds the work for one text.
+constexpr size_t kMaxRuns = 16;
+
+/// Nothing is made of what the algorithm does.
+class NoEmitter : public ChunkEmitter {
+public:
+  void useHints(const Hints &) override {}
+  ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
+  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }
+  ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
+    return 0;
+  }
+};
+
+/// Those that the algorithm has a parameter for.
+std::vector<std::string> definesFor(const AlgorithmDecl &algorithm, const Settings &settings) {
+  std::vector<std::string> defines;
+  for (const std::string &define : settings.defines)
+    for (const Param &param : algorithm.params)
+      if (define.starts_with(std::string(param.name) + "="))
+        defines.push_back(define);
+  return defines;
+}
+
+} // namespace
+
+Analysis::Analysis(const std::string &path, const Overlay &overlay, const Settings &settings)
+    : sources(&overlay) {
+  DiagnosticEngine &engine = diagnostics.emplace_back(sources);
+  std::string reason;
+  std::optional<FileId> read = sources.addFile(path, reason);
+  file = read ? *read : sources.addText(path, "");
+  if (!read)
+    engine.error(DiagnosticCode::UnreadableFile, {file, 0, 0}, "cannot check this: " + reason);
+  DiagnosticEngine ignored(sources); // the parser says the same
+  tokens = lex(sources, file, ignored);
+  program = loadProgram(sources, file, settings.importPaths, engine);
+  resolve(program, sources, engine, &names);
+  if (!engine.hasErrors())
+    run(settings);
+}
+
+void Analysis::run(const Settings &settings) {
+  std::optional<DeclaredTopology> topology;
+  if (!program.main().topologies.empty()) {
+    readTopology(sources, std::string(sources.name(file)), {}, settings.importPaths,
+                 diagnostics.emplace_back(sources));
+    return;
+  }
+  if (!settings.topology.empty() && !program.main().algorithms.empty())
+    topology = readTopology(sources, settings.topology, settings.defines, settings.importPaths,
+                            diagnostics.emplace_back(sources));
+  for (const AlgorithmDecl &algorithm : program.main().algorithms)
+    if (algorithm.collective)
+      runAlgorithm(algorithm, settings, topology ? &*topology : nullptr);
+}
+
+void Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &settings,
+                            const DeclaredTopology *topology) {
+  NoEmitter emitter;
+  ElaborationOptions options;
+  options.defines = definesFor(algorithm, settings);
+  options.maxOps = kMaxOps;
+  options.topology = topology;
+  options.observer = &observations;
+  const size_t numVersions = std::max<size_t>(algorithm.versions.size(), 1);
+  for (; options.version < numVersions && diagnostics.size() <= kMaxRuns; ++options.version)
+    elaborate(program, algorithm, options, sources, emitter, diagnostics.emplace_back(sources));
+}
+
+bool Analysis::lacksImport() const {
+  return std::any_of(program.modules.begin(), program.modules.end(), [](const auto &module) {
+    return std::any_of(
+        module->imports.begin(), module->imports.end(),
+        [](const ImportDecl &import) { return import.file == SourceRange::kNoFile; });
+  });
+}
+
+bool Analysis::dependsOn(const std::string &identity) const {
+  if (lacksImport()) // which may be this one
+    return true;
+  for (FileId id = 0; id < sources.numFiles(); ++id)
+    if (fileIdentity(std::string(sources.name(id))) == identity)
+      return true;
+  return false;
+}
+
+const Token *Analysis::tokenAt(uint32_t offset) const {
+  auto next = std::partition_point(tokens.begin(), tokens.end(),
+                                   [&](const Token &token) { return token.range.begin <= offset; });
+  if (next == tokens.begin())
+    return nullptr;
+  const Token &token = *std::prev(next);
+  bool isAfter = token.range.begin == offset && next - tokens.begin() > 1;
+  // Between two tokens, a word is meant rather than punctuation behind it.
+  if (isAfter && token.kind < TokenKind::KwAggregate && token.kind > TokenKind::Reserved) {
+    const Token &before = *(std::prev(next) - 1);
+    if (before.range.end == offset)
+      return &before;
+  }
+  return offset <= token.range.end && token.kind != TokenKind::End ? &token : nullptr;
+}
+
+const Decl *Analysis::declAt(uint32_t offset) const {
+  const Decl *found = nullptr;
+  auto look = [&](const auto &declarations) {
+    for (const Decl &decl : declarations)
+      if (decl.range.begin <= offset && offset <= decl.range.end)
+        found = &decl;
+  };
+  look(program.main().functions);
+  look(program.main().collectives);
+  look(program.main().algorithms);
+  look(program.main().topologies);
+  return found;
+}
+
+} // namespace occl::lsp

@@ -1,0 +1,60 @@
+// What the frontend knows of a document: program, names, values, what is wrong.
+#pragma once
+
+#include "compiler/frontend/diagnostics/Diagnostics.h"
+#include "compiler/frontend/sema/DeclaredTopology.h"
+#include "compiler/frontend/sema/Program.h"
+#include "compiler/frontend/syntax/Lexer.h"
+#include "tools/occl-lsp/workspace/observations.h"
+#include "tools/occl-lsp/workspace/text.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::lsp {
+
+/// What a client says of its programs when it starts the server.
+struct Settings {
+  std::vector<std::string> importPaths;
+  std::string topology; // a file; may be empty
+  std::vector<std::string>
+      defines; // "name=value"; those that an algorithm does not have do not count
+};
+
+/// Of one text and the files that it imports, as they were when it was made. Does not change and
+/// cannot be moved: what it has refers to each other. Not thread-safe.
+class Analysis {
+public:
+  /// `overlay` has what is not saved, `path` too, and lives longer.
+  Analysis(const std::string &path, const frontend::Overlay &overlay, const Settings &settings);
+  Analysis(const Analysis &) = delete;
+
+  frontend::SourceManager sources;
+  frontend::FileId file = 0;
+  std::vector<frontend::Token> tokens; // of the file
+  frontend::Program program;
+  frontend::NameTable names;
+  Observations observations;
+
+  /// Of the frontend, then, if that found no errors, of each run of an algorithm or topology.
+  std::deque<frontend::DiagnosticEngine> diagnostics;
+
+  bool hasErrors() const { return diagnostics.front().hasErrors(); }
+  /// Whether it would be another one if this file, by its identity, changed.
+  bool dependsOn(const std::string &identity) const;
+  /// The token that covers this byte, or ends there; null if there is none.
+  const frontend::Token *tokenAt(uint32_t offset) const;
+  std::string_view textOf(const frontend::Token &token) const { return sources.text(token.range); }
+  /// The innermost declaration of the file around this byte; null if there is none.
+  const frontend::Decl *declAt(uint32_t offset) const;
+
+private:
+  void run(const Settings &settings);
+  void runAlgorithm(const frontend::AlgorithmDecl &algorithm, const Settings &settings,
+                    const frontend::DeclaredTopology *topology);
+  bool lacksImport() const;
+};
+
+} // namespace occl::lsp
