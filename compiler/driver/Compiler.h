@@ -70,8 +70,8 @@ struct CompileOptions {
   const frontend::Overlay *overlay = nullptr;
 };
 
-/// One compilation. Errors have been printed, as the options say, when a function returns nothing. Not
-/// thread-safe; instances are independent.
+/// One compilation. Errors have been printed, as the options say, when a function returns nothing.
+/// Not thread-safe; instances are independent.
 class Compiler {
 public:
   explicit Compiler(CompileOptions options);

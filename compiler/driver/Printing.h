@@ -25,8 +25,7 @@ void printOfFile(const plan::Plan &plan, const plan::VerifyResult &result, const
                  const Output &output);
 
 /// `message` is what plan::readPlanFile(path) says.
-void printUnreadablePlan(const std::string &message, const std::string &path,
-                         const Output &output);
+void printUnreadablePlan(const std::string &message, const std::string &path, const Output &output);
 
 /// `place` may be no place.
 void printWarning(const std::string &message, frontend::SourceRange place,

@@ -150,6 +150,8 @@ bool Elaborator::checkSizes(const std::vector<uint32_t> &inputs,
               " are possible: cut buffers into fewer chunks, or take fewer ranks");
     return false;
   }
+  if (!spendChunks(total, algorithm.collectiveRange))
+    return false;
   layout.setBuffers(inputs, outputs, info.inPlaceOffsets);
   return true;
 }

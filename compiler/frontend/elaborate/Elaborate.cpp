@@ -25,7 +25,8 @@ void Elaborator::setBudget(uint64_t numRanks) {
   // operation.
   constexpr uint64_t kStepsPerOp = 16, kFreeSteps = 1u << 20;
   maxOps = options.maxOps.value_or(defaultMaxOps(numRanks));
-  maxSteps = std::min<uint64_t>(maxOps, uint64_t{1} << 40) * kStepsPerOp + kFreeSteps;
+  maxSteps = options.maxSteps.value_or(std::min<uint64_t>(maxOps, uint64_t{1} << 40) * kStepsPerOp +
+                                       kFreeSteps);
 }
 
 std::optional<ProgramInfo> Elaborator::run() {

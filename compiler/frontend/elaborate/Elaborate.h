@@ -35,6 +35,9 @@ struct ElaborationOptions {
   /// Only what the algorithm's collective promises: the body is not executed, nothing is emitted,
   /// and the result has the requirements and no scratch.
   bool promiseOnly = false;
+  /// For editors, which want an answer at once. Steps of the interpreter, instead of a multiple of
+  /// maxOps; and chunks of all buffers together, of which a plan may have kMaxLocations.
+  std::optional<uint64_t> maxSteps = {}, maxChunks = {};
 };
 
 /// Executes the algorithm of a program that was resolved without errors, hands every operation to

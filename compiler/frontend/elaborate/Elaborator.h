@@ -202,6 +202,9 @@ private:
   /// Of operations and steps, as the options say, or as is usual for so many ranks.
   void setBudget(uint64_t numRanks);
   void reportBudget(const char *what, uint64_t budget, SourceRange place);
+  /// False, and the end of the run, if so many chunks of all buffers are more than the options
+  /// allow.
+  bool spendChunks(uint64_t total, SourceRange place);
 
   // Precondition
   bool readPrecondition();

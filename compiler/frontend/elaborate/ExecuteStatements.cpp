@@ -119,6 +119,11 @@ void Elaborator::executeScratch(const Stmt &statement) {
     else if (!evaluateSlots(statement, rank, slots))
       return;
   }
+  uint64_t total = layout.numLocations();
+  for (uint32_t size : slots)
+    total += size;
+  if (!spendChunks(total, statement.expr->range))
+    return;
   std::optional<uint32_t> scratch =
       layout.addScratch(std::string(statement.name), std::move(slots));
   if (!scratch) {
@@ -193,6 +198,16 @@ bool Elaborator::spendSteps(uint64_t count, SourceRange place) {
   if (steps <= maxSteps)
     return true;
   reportBudget("steps", maxSteps, place);
+  return false;
+}
+
+bool Elaborator::spendChunks(uint64_t total, SourceRange place) {
+  if (!options.maxChunks || total <= *options.maxChunks)
+    return true;
+  stopped = true;
+  error(DiagnosticCode::BudgetSpent, place,
+        "all buffers of all ranks together have " + std::to_string(total) + " chunks, more than " +
+            std::to_string(*options.maxChunks));
   return false;
 }
 

@@ -93,5 +93,18 @@ TEST(Limits, OperationsFollowTheNumberOfRanks) {
   EXPECT_EQ(defaultMaxOps(4096), 67108864u);
 }
 
+TEST(Limits, WhatEditorsAllow) {
+  ElaborationOptions options;
+  options.maxSteps = 1000;
+  EXPECT_EQ(compile("algorithm a() implements allreduce(1, 1) { for i in 0..999999 { } }", options)
+                ->codes(),
+            "E034");
+  options.maxChunks = 1000;
+  EXPECT_EQ(compile("algorithm a() implements allreduce(100, 6) { }", options)->codes(), "E034");
+  EXPECT_EQ(
+      compile("algorithm a() implements allreduce(100, 4) { scratch s[4]; }", options)->codes(),
+      "E034");
+}
+
 } // namespace
 } // namespace occl::frontend::testing

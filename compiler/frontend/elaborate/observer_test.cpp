@@ -36,7 +36,7 @@ std::vector<std::string> observe(const std::string &text) {
   for (const auto &[place, value] : writer.seen)
     if (place.file == result->program.main().file) // and not of the prelude's postcondition
       lines.push_back(std::to_string(result->sources.lineColumn(place.file, place.begin).line) +
-                    ": " + std::string(result->sources.text(place)) + " = " + value);
+                      ": " + std::string(result->sources.text(place)) + " = " + value);
   EXPECT_EQ(result->diagnostics.render(), "");
   return lines;
 }

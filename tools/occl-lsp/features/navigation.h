@@ -1,4 +1,4 @@
-// textDocument/definition, references, documentHighlight's kin, and documentSymbol.
+// textDocument/definition, references and documentSymbol.
 #pragma once
 
 #include "tools/occl-lsp/workspace/workspace.h"

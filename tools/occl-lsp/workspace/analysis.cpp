@@ -1,6 +1,5 @@
 #include "tools/occl-lsp/workspace/analysis.h"
 
-#include "compiler/frontend/elaborate/Elaborate.h"
 #include "compiler/frontend/elaborate/TopologyReader.h"
 
 #include <algorithm>
@@ -10,9 +9,9 @@ namespace {
 
 using namespace frontend;
 
-/// Of one run while somebody types: larger programs are for the compiler.
-constexpr uint64_t kMaxOps = 1u << 16;
-/// Of algorithms and their versions: bounds the work for one text.
+/// Of all runs while somebody types: larger programs are for the compiler.
+constexpr uint64_t kMaxOps = 1u << 16, kMaxSteps = 1u << 18, kMaxChunks = 1u << 18;
+/// Of algorithms and their versions.
 constexpr size_t kMaxRuns = 16;
 
 /// Nothing is made of what the algorithm does.
@@ -64,19 +63,24 @@ void Analysis::run(const Settings &settings) {
   if (!settings.topology.empty() && !program.main().algorithms.empty())
     topology = readTopology(sources, settings.topology, settings.defines, settings.importPaths,
                             diagnostics.emplace_back(sources));
+  size_t numRuns = 0;
+  for (const AlgorithmDecl &algorithm : program.main().algorithms)
+    numRuns += std::max<size_t>(algorithm.versions.size(), 1);
+  ElaborationOptions options;
+  options.maxOps = kMaxOps / std::clamp<size_t>(numRuns, 1, kMaxRuns);
+  options.maxSteps = kMaxSteps / std::clamp<size_t>(numRuns, 1, kMaxRuns);
+  options.maxChunks = kMaxChunks / std::clamp<size_t>(numRuns, 1, kMaxRuns);
+  options.topology = topology ? &*topology : nullptr;
+  options.observer = &observations;
   for (const AlgorithmDecl &algorithm : program.main().algorithms)
     if (algorithm.collective)
-      runAlgorithm(algorithm, settings, topology ? &*topology : nullptr);
+      runAlgorithm(algorithm, settings, options);
 }
 
 void Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &settings,
-                            const DeclaredTopology *topology) {
+                            ElaborationOptions options) {
   NoEmitter emitter;
-  ElaborationOptions options;
   options.defines = definesFor(algorithm, settings);
-  options.maxOps = kMaxOps;
-  options.topology = topology;
-  options.observer = &observations;
   const size_t numVersions = std::max<size_t>(algorithm.versions.size(), 1);
   for (; options.version < numVersions && diagnostics.size() <= kMaxRuns; ++options.version)
     elaborate(program, algorithm, options, sources, emitter, diagnostics.emplace_back(sources));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/diagnostics/Diagnostics.h"
-#include "compiler/frontend/sema/DeclaredTopology.h"
+#include "compiler/frontend/elaborate/Elaborate.h"
 #include "compiler/frontend/sema/Program.h"
 #include "compiler/frontend/syntax/Lexer.h"
 #include "tools/occl-lsp/workspace/observations.h"
@@ -53,7 +53,7 @@ public:
 private:
   void run(const Settings &settings);
   void runAlgorithm(const frontend::AlgorithmDecl &algorithm, const Settings &settings,
-                    const frontend::DeclaredTopology *topology);
+                    frontend::ElaborationOptions options);
   bool lacksImport() const;
 };
 
