@@ -1,5 +1,5 @@
 """Puts the native files into the package: liboccl.so.0 with its headers, libnccl.so.2, occl,
-occl-doctor, occl-topo, occl-tune, occlc, occl-run, algorithms, topologies.
+occl-doctor, occl-lsp, occl-topo, occl-tune, occlc, occl-run, algorithms, topologies.
 
 They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the
 folder OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in
@@ -24,6 +24,7 @@ NATIVE = {
     "libnccl.so.2": "nccl/libnccl.so.2",
     "occl": "tools/occl/occl",
     "occl-doctor": "tools/occl/occl-doctor",
+    "occl-lsp": "tools/occl-lsp/occl-lsp",
     "occl-topo": "tools/occl-topo/occl-topo",
     "occl-tune": "tools/occl-tune/occl-tune",
     "occlc": "tools/occlc/occlc",

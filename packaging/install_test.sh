@@ -54,6 +54,10 @@ fi
 
 occl doctor | grep "2 processes: right"
 
+# An editor gets an answer.
+hello='{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}'
+{ printf 'Content-Length: %d\r\n\r\n%s' "${#hello}" "$hello" | occl lsp || true; } | grep -q '"hoverProvider":true'
+
 # Another launcher than ours: the variables that torchrun sets.
 port=$RANDOM ranks=()
 for rank in 0 1 2 3; do

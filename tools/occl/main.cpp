@@ -21,6 +21,7 @@ Commands, each with its own --help:
   compile   makes a plan of a .coll file: occlc compile
   view      writes a page that shows a plan, or a trace: occlc view
   nccl      runs a program with OCCL in the place of NCCL
+  lsp       tells editors about .coll files: occl-lsp
   doctor    says what of this machine OCCL can use, and what is in its way
   topo      writes what this machine is as a topology for occlc
   tune      measures the library's plans here, and writes which serves which size
@@ -61,7 +62,7 @@ int runCommand(const std::string &name, std::vector<std::string> words) {
     words.insert(words.begin(), name);
     return become("occl " + name, pathOf("occlc"), words);
   }
-  if (name == "doctor" || name == "topo" || name == "tune")
+  if (name == "lsp" || name == "doctor" || name == "topo" || name == "tune")
     return become("occl " + name, pathOf("occl-" + name), words);
   return refuse("there is no command '" + name + "'");
 }

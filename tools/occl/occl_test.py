@@ -19,7 +19,7 @@ def occl(*words: str, status: int = 0, **settings: str) -> tuple[str, str]:
 
 
 def test_words() -> None:
-    for word in ("run", "compile", "view", "nccl", "doctor", "topo", "tune"):
+    for word in ("run", "compile", "view", "nccl", "lsp", "doctor", "topo", "tune"):
         assert word in occl("--help")[0]
         assert "Usage" in occl(word, "--help")[0], word
     assert "Usage" in occl(status=2)[0]
