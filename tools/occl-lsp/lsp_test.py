@@ -210,6 +210,36 @@ class Diagnostics(WithServer):
         self.client.close(other)
         self.client.until(self.uri, lambda params: [one["code"] for one in params["diagnostics"]] == ["E017", "E010"])
 
+    def test_imports_that_come_before_others(self):
+        """A file beside the document hides one of the import paths as soon as there is one, and no longer."""
+        os.mkdir(f"{self.folder}/library")
+        pathlib.Path(f"{self.folder}/library/p.coll").write_text("function p() -> int { return 1; }\n", encoding="utf-8")
+        self.client.stop()
+        self.client = Client(LSP, {"importPaths": [f"{self.folder}/library"]})
+        beside = uri_of(f"{self.folder}/p.coll")
+        self.assertEqual(self.open('import "p.coll";\nfunction f() -> int { return p(); }\n'), [])
+        self.client.open(beside, "function q() -> int { return 1; }\n")
+        self.client.until(self.uri, lambda params: [one["code"] for one in params["diagnostics"]] == ["E010"])
+        self.client.close(beside)
+        self.client.until(self.uri, lambda params: params["diagnostics"] == [])
+
+    def test_one_file_under_two_addresses(self):
+        """Each document is what was sent for it."""
+        pathlib.Path(f"{self.folder}/test.coll").write_text("", encoding="utf-8")
+        os.symlink(f"{self.folder}/test.coll", f"{self.folder}/link.coll")
+        link = uri_of(f"{self.folder}/link.coll")
+        text = "\n\nfunction f() -> int { return g(); }\nfunction g() -> int { return wrong; }\n"
+        self.open(text)
+        self.client.open(link, "function f() -> int { return 1; }\n")
+        self.assertEqual(self.client.diagnostics(link), [])
+        for _ in range(2):
+            (found,) = self.client.at("definition", self.uri, mark(text, "return ^g"))
+            self.assertEqual((found["uri"], found["range"]["start"]), (self.uri, mark(text, "function ^g")))
+            self.client.close(link)
+        importing = uri_of(f"{self.folder}/importing.coll")
+        self.client.open(importing, 'import "link.coll";\n')
+        self.assertEqual([one["code"] for one in self.client.diagnostics(importing)], ["E010"], "what is open, and not on disk")
+
     def test_fixes(self):
         text = RING.replace("for i in 0..ranks {", "for i in 0..rnks {")
         self.open(text)

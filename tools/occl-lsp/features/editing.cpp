@@ -66,10 +66,7 @@ llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document 
   std::string text(analysis.sources.text(analysis.file));
   for (SourceRange range : ranges)
     text.replace(range.begin, range.end - range.begin, newName);
-  Overlay changed = workspace.overlay();
-  std::string path = document.uri.file().str();
-  changed.set(path, std::move(text));
-  Analysis after(path, changed, workspace.settings());
+  Analysis after(document.uri.file().str(), text, workspace.overlay(), workspace.settings());
   if (after.hasErrors() || meanings(after) != meanings(analysis))
     return failure("'" + newName + "' means something else already where '" +
                    std::string(definition->name) + "' is visible");

@@ -193,10 +193,7 @@ Type SyntaxContext::typeBeforeDot(Workspace &workspace, const Document &document
                      std::string(analysis.sources.text(range)) + ".";
   const auto dot = static_cast<uint32_t>(head.size());
   std::string text = head + "count;\n" + std::string(original.substr(place));
-  Overlay changed = workspace.overlay();
-  std::string path = document.uri.file().str();
-  changed.set(path, std::move(text));
-  Analysis complete(path, changed, workspace.settings());
+  Analysis complete(document.uri.file().str(), text, workspace.overlay(), workspace.settings());
   for (const Expr &expr : complete.program.main().expressions)
     if (expr.kind == ExprKind::Member && expr.nameRange.begin == dot)
       return expr.a->type;

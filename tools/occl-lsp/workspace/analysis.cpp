@@ -3,6 +3,7 @@
 #include "compiler/frontend/elaborate/TopologyReader.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace occl::lsp {
 namespace {
@@ -37,14 +38,15 @@ std::vector<std::string> definesFor(const AlgorithmDecl &algorithm, const Settin
 
 } // namespace
 
-Analysis::Analysis(const std::string &path, const Overlay &overlay, const Settings &settings)
+Analysis::Analysis(const std::string &path, const std::string &text, const Overlay &overlay,
+                   const Settings &settings)
     : sources(&overlay) {
   DiagnosticEngine &engine = diagnostics.emplace_back(sources);
-  std::string reason;
-  std::optional<FileId> read = sources.addFile(path, reason);
-  file = read ? *read : sources.addText(path, "");
-  if (!read)
-    engine.error(DiagnosticCode::UnreadableFile, {file, 0, 0}, "cannot check this: " + reason);
+  bool isTooLarge = text.size() > SourceManager::kMaxFileBytes;
+  file = sources.addText(path, isTooLarge ? "" : text);
+  if (isTooLarge)
+    engine.error(DiagnosticCode::UnreadableFile, {file, 0, 0},
+                 "cannot check this: it is larger than 16 MiB");
   DiagnosticEngine ignored(sources); // the parser says the same
   tokens = lex(sources, file, ignored);
   program = loadProgram(sources, file, settings.importPaths, engine);
@@ -86,16 +88,19 @@ void Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &sett
     elaborate(program, algorithm, options, sources, emitter, diagnostics.emplace_back(sources));
 }
 
-bool Analysis::lacksImport() const {
-  return std::any_of(program.modules.begin(), program.modules.end(), [](const auto &module) {
-    return std::any_of(
-        module->imports.begin(), module->imports.end(),
-        [](const ImportDecl &import) { return import.file == SourceRange::kNoFile; });
+bool Analysis::mayImport(const std::string &identity) const {
+  const std::filesystem::path name = std::filesystem::path(identity).filename();
+  auto isMeant = [&](const ImportDecl &import) {
+    return import.file == SourceRange::kNoFile ||
+           std::filesystem::path(import.path).filename() == name;
+  };
+  return std::any_of(program.modules.begin(), program.modules.end(), [&](const auto &module) {
+    return std::any_of(module->imports.begin(), module->imports.end(), isMeant);
   });
 }
 
 bool Analysis::dependsOn(const std::string &identity) const {
-  if (lacksImport()) // which may be this one
+  if (mayImport(identity))
     return true;
   for (FileId id = 0; id < sources.numFiles(); ++id)
     if (fileIdentity(std::string(sources.name(id))) == identity)

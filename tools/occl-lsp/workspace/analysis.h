@@ -27,8 +27,9 @@ struct Settings {
 /// cannot be moved: what it has refers to each other. Not thread-safe.
 class Analysis {
 public:
-  /// `overlay` has what is not saved, `path` too, and lives longer.
-  Analysis(const std::string &path, const frontend::Overlay &overlay, const Settings &settings);
+  /// `text` is that of the file `path`; `overlay` has what else is not saved, and lives longer.
+  Analysis(const std::string &path, const std::string &text, const frontend::Overlay &overlay,
+           const Settings &settings);
   Analysis(const Analysis &) = delete;
 
   frontend::SourceManager sources;
@@ -54,7 +55,8 @@ private:
   void run(const Settings &settings);
   void runAlgorithm(const frontend::AlgorithmDecl &algorithm, const Settings &settings,
                     frontend::ElaborationOptions options);
-  bool lacksImport() const;
+  /// Whether an import is missing, or has the name of this file: which of several it is may change.
+  bool mayImport(const std::string &identity) const;
 };
 
 } // namespace occl::lsp

@@ -34,6 +34,11 @@ bool Workspace::close(const protocol::URIForFile &uri) {
   if (documents.erase(path) == 0)
     return false;
   unsaved.erase(path);
+  // It may be open under another path, too.
+  std::string identity = frontend::fileIdentity(path);
+  for (const auto &[other, document] : documents)
+    if (frontend::fileIdentity(other) == identity)
+      unsaved.set(other, document.text.bytes());
   changed(path);
   return true;
 }
@@ -66,7 +71,8 @@ Document *Workspace::find(const protocol::URIForFile &uri) {
 
 const Analysis &Workspace::analyse(Document &document) {
   if (!document.analysis)
-    document.analysis = std::make_unique<Analysis>(document.uri.file().str(), unsaved, current);
+    document.analysis = std::make_unique<Analysis>(document.uri.file().str(), document.text.bytes(),
+                                                   unsaved, current);
   return *document.analysis;
 }
 
