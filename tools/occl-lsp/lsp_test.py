@@ -543,6 +543,25 @@ class Survival(WithServer):
         self.assertEqual(self.codes(), ["E001"])
         self.alive()
 
+    def test_long_lists(self):
+        """Places of one long line, and more names than anybody reads: time and memory are bounded."""
+        text = "algorithm a(ranks: int = 2) implements allreduce(ranks, 1) { " + "assert ranks == ranks; " * 20000 + "}"
+        self.open(text)
+        began = time.monotonic()
+        uses = self.client.at("references", self.uri, mark(text, "a(^ranks"), context={"includeDeclaration": True})
+        self.assertEqual(len(uses), 5000)
+        self.assertEqual(uses[-1]["range"]["start"]["character"], [one.start() for one in re.finditer("ranks", text)][4999])
+        self.assertLess(time.monotonic() - began, 20)
+        with self.assertRaises(ServerError):
+            self.client.at("rename", self.uri, mark(text, "a(^ranks"), newName="n")
+        text = "algorithm a() implements allreduce(1, 1) {\n" + "".join(f"let v{i} = {i};\n" for i in range(20000)) + "}\n"
+        self.open(text)
+        (symbol,) = self.client.call("textDocument/documentSymbol", {"textDocument": {"uri": self.uri}})
+        self.assertEqual(len(symbol["children"]), 5000)
+        found = self.client.at("completion", self.uri, position(text, len(text) - 2))
+        self.assertEqual((len(found["items"]), found["isIncomplete"]), (5000, True))
+        self.alive()
+
     def test_many_statements(self):
         body = "    input[0][0].copy(output[0][0]);\n" * 20000
         self.open(f"algorithm a(ranks: int = 1) implements allreduce(ranks, 1) {{\n{body}}}\n")
@@ -564,6 +583,8 @@ class Survival(WithServer):
         pathlib.Path(f"{self.folder}/binary.coll").write_bytes(b"\xff\xfe\x00\x80function" * 100)
         self.open('import "binary.coll";\n')
         self.assertIn("E002", self.codes())
+        with open(f"{self.folder}/".encode() + b"\xff.coll", "wb"):
+            self.assertIn("\ufffd.coll", self.labels('import "', 'import "^'))
         self.alive()
 
     def test_nesting(self):

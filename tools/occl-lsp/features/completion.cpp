@@ -131,9 +131,10 @@ private:
 
   /// Null if it is there already.
   CompletionItem *add(std::string_view label, CompletionItemKind kind, std::string_view detail) {
-    if (label.empty() || !seen.insert(std::string(label)).second)
+    list.isIncomplete |= seen.size() >= kMostEntries;
+    if (label.empty() || list.isIncomplete || !seen.insert(std::string(label)).second)
       return nullptr;
-    CompletionItem &item = list.items.emplace_back(llvm::StringRef(label), kind);
+    CompletionItem &item = list.items.emplace_back(llvm::json::fixUTF8(label), kind);
     item.detail = llvm::json::fixUTF8(detail);
     return &item;
   }

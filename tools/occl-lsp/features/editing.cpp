@@ -60,6 +60,9 @@ llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document 
     return failure("'" + newName + "' is no name of the language");
   std::vector<SourceRange> ranges = analysis.names.usesOf(*definition);
   ranges.push_back(definition->range);
+  if (ranges.size() > kMostEntries)
+    return failure("'" + std::string(definition->name) + "' stands in more than " +
+                   std::to_string(kMostEntries) + " places");
   std::sort(ranges.begin(), ranges.end(),
             [](SourceRange a, SourceRange b) { return a.begin > b.begin; });
   // Try it: nothing else may change its meaning.

@@ -3,6 +3,7 @@
 #include "tools/occl-lsp/features/descriptions.h"
 #include "tools/occl-lsp/workspace/places.h"
 
+#include <algorithm>
 #include <map>
 
 namespace occl::lsp {
@@ -37,7 +38,7 @@ public:
 private:
   void add(const Decl &decl, NameKind kind, SymbolKind symbolKind,
            const std::vector<Stmt *> &statements) {
-    if (decl.name.empty())
+    if (decl.name.empty() || symbols.size() >= kMostEntries)
       return;
     DocumentSymbol symbol(llvm::StringRef(decl.name), symbolKind, places.own(decl.range),
                           places.own(decl.nameRange));
@@ -57,6 +58,8 @@ private:
 
   void addVariable(DocumentSymbol &parent, std::string_view name, SourceRange range,
                    SourceRange nameRange, const char *detail, SymbolKind kind) {
+    if (++count > kMostEntries)
+      return;
     // A statement that is not finished may end before its name does.
     DocumentSymbol &symbol = parent.children.emplace_back(
         llvm::StringRef(name), kind, places.own(join(range, nameRange)), places.own(nameRange));
@@ -66,6 +69,7 @@ private:
   const Analysis &analysis;
   Places places;
   std::map<uint32_t, DocumentSymbol> symbols; // by where they begin
+  size_t count = 0;                           // of variables
 };
 
 } // namespace
@@ -100,6 +104,7 @@ std::vector<Location> referencesAt(Workspace &workspace, Document &document,
   if (includeDeclaration)
     ranges.insert(ranges.begin(), definition->range);
   std::vector<Location> found;
+  ranges.resize(std::min(ranges.size(), kMostEntries));
   for (SourceRange range : ranges)
     if (std::optional<Location> location = places.locationOf(range))
       found.push_back(*location);

@@ -12,11 +12,12 @@ namespace occl::lsp {
 std::vector<protocol::Location> definitionAt(Workspace &workspace, Document &document,
                                              protocol::Position position);
 
-/// In the document and in what it imports.
+/// In the document and in what it imports; the first kMostEntries.
 std::vector<protocol::Location> referencesAt(Workspace &workspace, Document &document,
                                              protocol::Position position, bool includeDeclaration);
 
-/// The declarations, and in them parameters, scratch and the variables of the outermost block.
+/// The declarations, and in them parameters, scratch and the variables of the outermost block; the
+/// first kMostEntries of either.
 std::vector<protocol::DocumentSymbol> symbolsOf(Workspace &workspace, Document &document);
 
 } // namespace occl::lsp

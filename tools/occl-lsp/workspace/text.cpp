@@ -24,23 +24,38 @@ Character characterAt(std::string_view text, size_t at) {
 
 } // namespace
 
-Text::Text(std::string given) : text(std::move(given)) { setLines(); }
+Text::Text(std::string given) : text(std::move(given)) { setStops(); }
 
-void Text::setLines() {
+void Text::setStops() {
+  constexpr size_t kMostBetween = 512;
   mark = std::string_view(text).starts_with("\xef\xbb\xbf") ? 3 : 0;
-  lineStarts.assign(1, 0);
-  for (size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '\n' || (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')))
-      lineStarts.push_back(i + 1);
+  stops.assign(1, {0, 0, 0});
+  for (Stop at{0, 0, 0}; at.byte < text.size();) {
+    Character character = characterAt(text, at.byte);
+    bool isReturn = text[at.byte] == '\r';
+    at.byte += character.bytes;
+    at.column += character.units;
+    bool isPair = isReturn && at.byte < text.size() && text[at.byte] == '\n';
+    bool isEnd = text[at.byte - 1] == '\n' || (isReturn && !isPair);
+    if (isEnd)
+      at = {at.byte, at.line + 1, 0};
+    if (isEnd || (!isPair && at.byte - stops.back().byte >= kMostBetween))
+      stops.push_back(at);
+  }
 }
 
 size_t Text::byteOf(protocol::Position position) const {
   if (position.line < 0)
     return 0;
-  if (static_cast<size_t>(position.line) >= lineStarts.size())
+  auto isBefore = [&](const Stop &stop) {
+    return stop.line < position.line ||
+           (stop.line == position.line && stop.column <= std::max(position.character, 0));
+  };
+  const Stop &stop = *std::prev(std::partition_point(stops.begin(), stops.end(), isBefore));
+  if (stop.line < position.line)
     return text.size();
-  size_t at = lineStarts[static_cast<size_t>(position.line)];
-  int column = 0;
+  size_t at = stop.byte;
+  int column = stop.column;
   while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
     Character next = characterAt(text, at);
     column += next.units;
@@ -57,9 +72,11 @@ uint32_t Text::offsetOf(protocol::Position position) const {
 
 protocol::Position Text::positionOf(uint32_t offset) const {
   size_t byte = std::min<size_t>(size_t{offset} + mark, text.size());
-  auto next = std::upper_bound(lineStarts.begin(), lineStarts.end(), byte);
-  protocol::Position position(static_cast<int>(next - lineStarts.begin()) - 1, 0);
-  for (size_t at = *(next - 1); at < byte;) {
+  auto next = std::partition_point(stops.begin(), stops.end(),
+                                   [&](const Stop &stop) { return stop.byte <= byte; });
+  const Stop &stop = *std::prev(next);
+  protocol::Position position(stop.line, stop.column);
+  for (size_t at = stop.byte; at < byte;) {
     Character character = characterAt(text, at);
     at += character.bytes;
     position.character += at <= byte ? character.units : 0;
@@ -78,7 +95,7 @@ void Text::apply(const protocol::TextDocumentContentChangeEvent &change) {
   } else {
     text = change.text;
   }
-  setLines();
+  setStops();
 }
 
 } // namespace occl::lsp

@@ -32,12 +32,18 @@ public:
   void apply(const protocol::TextDocumentContentChangeEvent &change);
 
 private:
+  /// A byte, counted with the mark, that begins a character.
+  struct Stop {
+    size_t byte;
+    int line, column;
+  };
+
   size_t byteOf(protocol::Position position) const;
-  void setLines();
+  void setStops();
 
   std::string text;
-  std::vector<size_t> lineStarts; // in bytes, with the mark
-  uint32_t mark = 0;              // its length
+  std::vector<Stop> stops; // the beginnings of lines and, in long ones, places on the way
+  uint32_t mark = 0;       // its length
 };
 
 } // namespace occl::lsp

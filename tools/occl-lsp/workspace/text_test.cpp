@@ -39,6 +39,27 @@ TEST(Text, LinesEndInThreeWays) {
   EXPECT_EQ(text.all().end, Position(3, 1));
 }
 
+TEST(Text, LongLines) {
+  std::string line, all;
+  for (int i = 0; i < 1000; ++i)
+    line += "ab\u00e9\U0001f600"; // 8 bytes, 5 columns
+  all = line + "\r\n" + line + "\r" + line;
+  Text text(all);
+  for (uint32_t number : {0u, 1u, 2u})
+    for (uint32_t i = 0; i <= 1000; ++i) {
+      uint32_t begin = number == 0 ? 0 : 8001 * number + 1;
+      Position place(static_cast<int>(number), static_cast<int>(5 * i));
+      EXPECT_EQ(text.positionOf(begin + 8 * i), place);
+      EXPECT_EQ(text.offsetOf(place), begin + 8 * i);
+    }
+  EXPECT_EQ(text.offsetOf({0, 5001}), 8000u)
+      << "behind the end, and not within the two bytes there";
+  EXPECT_EQ(text.offsetOf({0, 99999}), 8000u);
+  // Where a place on the way would come to lie between the two bytes.
+  for (uint32_t length = 500; length < 1100; ++length)
+    EXPECT_EQ(Text(std::string(length, 'x') + "\r\n").offsetOf({0, 9999}), length);
+}
+
 TEST(Text, BytesThatAreNoText) {
   Text text("\xff\xc3\x28\xed\xa0\x80"); // a surrogate is none either
   for (uint32_t offset = 0; offset <= 6; ++offset)

@@ -11,6 +11,10 @@
 
 namespace occl::lsp {
 
+/// Of an answer that is a list: the protocol's library needs kilobytes for each entry, and a large
+/// file has a million names.
+inline constexpr size_t kMostEntries = 5000;
+
 struct Document {
   protocol::URIForFile uri;
   int64_t version = 0;
