@@ -189,6 +189,18 @@ class Diagnostics(WithServer):
         self.assertEqual(self.open("function f(n: int) -> int { return n; }\n"), [])
         self.assertEqual(self.open(""), [])
 
+    def test_many_algorithms(self):
+        codes = [(one["code"], one["severity"], one["range"]["start"]["line"])
+                 for one in self.open("algorithm a() implements allreduce(1, 1) { assert false; }\n" * 18)]
+        self.assertEqual({code for code, _, _ in codes}, {"E011"}, "of one name")
+        codes = [(one["code"], one["severity"], one["range"]["start"]["line"]) for one in self.open(
+            "".join(f"algorithm a{i}() implements allreduce(1, 1) {{ assert false; }}\n" for i in range(18)))]
+        self.assertEqual(codes, [*(("E030", 1, line) for line in range(16)), ("E034", 3, 16)])
+
+    def test_a_topology_and_an_algorithm(self):
+        codes = [one["code"] for one in self.open("topology t() { node 0; }\nalgorithm a() implements allreduce(1, 1) { assert false; }\n")]
+        self.assertEqual(codes[-1], "E030")
+
     def test_topologies(self):
         for path in sorted(pathlib.Path("topologies").rglob("*.topo")):
             self.client.open(uri_of(str(path)), read(str(path)))
@@ -525,6 +537,13 @@ class Configured(WithServer):
                 "  for r in 1..ranks { input[0][0].copy(output[r][0]); }\n  input[0][0].copy(output[0][0]);\n  assert top(4) == 4;\n}\n")
         codes = [one["code"] for one in self.open(text)]
         self.assertEqual(codes, ["E082"], "six ranks, and a topology of four")
+
+    def test_plan(self):
+        """It is for the topology of the settings, with its parameters."""
+        self.open("algorithm a(n: int = topology.ranks) implements broadcast(n, 1) {\n"
+                  "  for r in 1..n { input[0][0].copy(output[r][0]); }\n  input[0][0].copy(output[0][0]);\n}\n")
+        shown = self.client.call("workspace/executeCommand", {"command": "occl.plan", "arguments": [{"textDocument": {"uri": self.uri}}]})
+        self.assertIn("a: 4 ranks", shown)
 
 
 class Survival(WithServer):

@@ -27,15 +27,17 @@ std::string chooseAlgorithm(const Analysis &analysis, const Document &document,
   return algorithms.empty() ? "" : std::string(algorithms.front().name);
 }
 
-/// The settings' that the algorithm has a parameter for, then the request's, which count more.
+/// The settings' that the algorithm or the topology has a parameter for, then the request's, which
+/// count more.
 std::vector<std::string> chooseDefines(const Analysis &analysis, const std::string &algorithm,
                                        const Settings &settings, const PlanParams &params) {
   std::vector<std::string> defines;
   for (const frontend::AlgorithmDecl &decl : analysis.program.main().algorithms)
-    for (const frontend::Param &param : decl.params)
-      for (const std::string &define : settings.defines)
-        if (decl.name == algorithm && define.starts_with(std::string(param.name) + "="))
-          defines.push_back(define);
+    if (decl.name == algorithm)
+      defines = definesFor(decl, settings);
+  for (const std::string &define : settings.defines)
+    if (analysis.topology && analysis.topology->hasParameter(define.substr(0, define.find('='))))
+      defines.push_back(define);
   defines.insert(defines.end(), params.defines.begin(), params.defines.end());
   return defines;
 }

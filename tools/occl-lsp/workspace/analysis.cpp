@@ -26,7 +26,8 @@ public:
   }
 };
 
-/// Those that the algorithm has a parameter for.
+} // namespace
+
 std::vector<std::string> definesFor(const AlgorithmDecl &algorithm, const Settings &settings) {
   std::vector<std::string> defines;
   for (const std::string &define : settings.defines)
@@ -35,8 +36,6 @@ std::vector<std::string> definesFor(const AlgorithmDecl &algorithm, const Settin
         defines.push_back(define);
   return defines;
 }
-
-} // namespace
 
 Analysis::Analysis(const std::string &path, const std::string &text, const Overlay &overlay,
                    const Settings &settings)
@@ -56,15 +55,18 @@ Analysis::Analysis(const std::string &path, const std::string &text, const Overl
 }
 
 void Analysis::run(const Settings &settings) {
-  std::optional<DeclaredTopology> topology;
-  if (!program.main().topologies.empty()) {
+  if (!program.main().topologies.empty())
     readTopology(sources, std::string(sources.name(file)), {}, settings.importPaths,
                  diagnostics.emplace_back(sources));
+  if (program.main().algorithms.empty())
     return;
-  }
-  if (!settings.topology.empty() && !program.main().algorithms.empty())
+  if (!settings.topology.empty())
     topology = readTopology(sources, settings.topology, settings.defines, settings.importPaths,
                             diagnostics.emplace_back(sources));
+  runAlgorithms(settings);
+}
+
+void Analysis::runAlgorithms(const Settings &settings) {
   size_t numRuns = 0;
   for (const AlgorithmDecl &algorithm : program.main().algorithms)
     numRuns += std::max<size_t>(algorithm.versions.size(), 1);
@@ -75,17 +77,26 @@ void Analysis::run(const Settings &settings) {
   options.topology = topology ? &*topology : nullptr;
   options.observer = &observations;
   for (const AlgorithmDecl &algorithm : program.main().algorithms)
-    if (algorithm.collective)
-      runAlgorithm(algorithm, settings, options);
+    if (algorithm.collective && !runAlgorithm(algorithm, settings, options))
+      return;
 }
 
-void Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &settings,
+bool Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &settings,
                             ElaborationOptions options) {
   NoEmitter emitter;
   options.defines = definesFor(algorithm, settings);
   const size_t numVersions = std::max<size_t>(algorithm.versions.size(), 1);
-  for (; options.version < numVersions && diagnostics.size() <= kMaxRuns; ++options.version)
-    elaborate(program, algorithm, options, sources, emitter, diagnostics.emplace_back(sources));
+  for (; options.version < numVersions; ++options.version) {
+    DiagnosticEngine &engine = diagnostics.emplace_back(sources);
+    if (++runs > kMaxRuns) {
+      engine.error(DiagnosticCode::BudgetSpent, algorithm.nameRange,
+                   "of the algorithms of a file and their versions, the first " +
+                       std::to_string(kMaxRuns) + " are executed");
+      return false;
+    }
+    elaborate(program, algorithm, options, sources, emitter, engine);
+  }
+  return true;
 }
 
 bool Analysis::mayImport(const std::string &identity) const {

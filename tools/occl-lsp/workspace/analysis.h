@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Settings {
   std::vector<std::string>
       defines; // "name=value"; those that an algorithm does not have do not count
 };
+
+/// Those of the defines that the algorithm has a parameter for.
+std::vector<std::string> definesFor(const frontend::AlgorithmDecl &algorithm,
+                                    const Settings &settings);
 
 /// Of one text and the files that it imports, as they were when it was made. Does not change and
 /// cannot be moved: what it has refers to each other. Not thread-safe.
@@ -38,6 +43,7 @@ public:
   frontend::Program program;
   frontend::NameTable names;
   Observations observations;
+  std::optional<frontend::DeclaredTopology> topology; // the settings', if it was needed
 
   /// Of the frontend, then, if that found no errors, of each run of an algorithm or topology.
   std::deque<frontend::DiagnosticEngine> diagnostics;
@@ -53,8 +59,12 @@ public:
 
 private:
   void run(const Settings &settings);
-  void runAlgorithm(const frontend::AlgorithmDecl &algorithm, const Settings &settings,
+  void runAlgorithms(const Settings &settings);
+  /// False if there were too many already.
+  bool runAlgorithm(const frontend::AlgorithmDecl &algorithm, const Settings &settings,
                     frontend::ElaborationOptions options);
+  size_t runs = 0; // of algorithms
+
   /// Whether an import is missing, or has the name of this file: which of several it is may change.
   bool mayImport(const std::string &identity) const;
 };
