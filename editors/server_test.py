@@ -20,7 +20,7 @@ const editor = { document: { languageId: "coll", uri: { path: "/a.coll", toStrin
                  selection: { active: { line: 1, character: 2 } } };
 const commands = {}, opened = [];
 const vscode = {
-  workspace: { getConfiguration: () => ({ get: (name) => (SETTINGS)[name] }), createFileSystemWatcher: (glob) => glob,
+  workspace: { getConfiguration: () => ({ get: (name) => (SETTINGS)[name] }),
                registerTextDocumentContentProvider: (scheme, provider) => { vscode.provider = provider; },
                openTextDocument: async (uri) => { opened.push(vscode.provider.provideTextDocumentContent(uri)); return uri; } },
   window: { activeTextEditor: editor, showInputBox: async () => "ranks=8  chunks=4", showTextDocument: async () => {} },

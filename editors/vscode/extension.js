@@ -52,7 +52,6 @@ async function activate(context) {
   client = new LanguageClient("occl", "OCCL", { command, args: [] }, {
     documentSelector: [{ scheme: "file", language: "coll" }],
     initializationOptions: settings(),
-    synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.coll") },
   });
   context.subscriptions.push(
     vscode.workspace.registerTextDocumentContentProvider(PLAN_SCHEME, plans),

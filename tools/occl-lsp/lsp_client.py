@@ -22,7 +22,7 @@ class ServerError(Exception):
 class Client:
     """A server and the documents that are open in it. Diagnostics that come meanwhile are kept by URI."""
 
-    def __init__(self, server: str, options: dict | None = None, initialize: bool = True):
+    def __init__(self, server: str, options: dict | None = None, initialize: bool = True, capabilities: dict | None = None):
         # pylint: disable-next=consider-using-with
         self.process = subprocess.Popen([server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.messages: queue.Queue = queue.Queue()
@@ -35,7 +35,7 @@ class Client:
         self.versions: dict[str, int] = {}
         self.version = 0  # no two texts have the same
         if initialize:
-            self.capabilities = self.call("initialize", {"processId": None, "rootUri": None, "capabilities": {},
+            self.capabilities = self.call("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities or {},
                                                          "initializationOptions": options or {}})["capabilities"]
             self.notify("initialized", {})
 

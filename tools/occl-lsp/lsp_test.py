@@ -131,6 +131,23 @@ class Protocol(unittest.TestCase):
         self.assertEqual((answer["id"], answer["result"]), ("a name", None))
         self.client.end()
 
+    def test_files_on_disk(self):
+        """A client that can tell of changes is asked to."""
+        self.client.end()
+        self.client = Client(LSP, capabilities={"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}})
+        asked = self.client.receive()
+        (registration,) = asked["params"]["registrations"]
+        self.assertEqual((asked["method"], registration["method"]), ("client/registerCapability", "workspace/didChangeWatchedFiles"))
+        self.client.send({"jsonrpc": "2.0", "id": asked["id"], "result": None})
+        with tempfile.TemporaryDirectory() as folder:
+            uri = uri_of(f"{folder}/test.coll")
+            self.client.open(uri, 'import "other.coll";\n')
+            self.assertEqual([one["code"] for one in self.client.diagnostics(uri)], ["E017"])
+            pathlib.Path(f"{folder}/other.coll").write_text("function f() {}\n", encoding="utf-8")
+            self.client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri_of(f"{folder}/other.coll"), "type": 1}]})
+            self.client.until(uri, lambda params: [one["code"] for one in params["diagnostics"]] != ["E017"])
+        self.assertEqual(self.client.stop(), 0)
+
     def test_ends(self):
         self.initialize()
         self.client.notify("exit", None)

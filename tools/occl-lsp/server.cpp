@@ -38,7 +38,8 @@ Object capabilities() {
 } // namespace
 
 Server::Server(mlir::lsp::JSONTransport &transport, mlir::lsp::MessageHandler &handler)
-    : publishDiagnostics(handler.outgoingNotification<PublishDiagnosticsParams>(
+    : transport(transport),
+      publishDiagnostics(handler.outgoingNotification<PublishDiagnosticsParams>(
           "textDocument/publishDiagnostics")) {
   handler.method("initialize", this, &Server::onInitialize);
   handler.notification("initialized", this, &Server::onInitialized);
@@ -64,8 +65,21 @@ void Server::registerFeatures(mlir::lsp::MessageHandler &handler) {
 }
 
 void Server::onInitialize(const InitializeParams &params, Callback<Value> reply) {
+  canWatchFiles = params.canWatchFiles;
   workspace.configure({params.importPaths, params.topology, params.defines});
   reply(Object{{"capabilities", capabilities()}, {"serverInfo", Object{{"name", "occl-lsp"}}}});
+}
+
+void Server::onInitialized(const protocol::InitializedParams &) {
+  if (!canWatchFiles)
+    return;
+  constexpr const char *kMethod = "workspace/didChangeWatchedFiles";
+  llvm::json::Array watchers{Object{{"globPattern", "**/*.{coll,topo}"}}};
+  Object registration{{"id", kMethod},
+                      {"method", kMethod},
+                      {"registerOptions", Object{{"watchers", std::move(watchers)}}}};
+  transport.call("client/registerCapability",
+                 Object{{"registrations", llvm::json::Array{std::move(registration)}}}, kMethod);
 }
 
 void Server::onOpen(const protocol::DidOpenTextDocumentParams &params) {

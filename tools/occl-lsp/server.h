@@ -24,7 +24,8 @@ private:
 
   // Life
   void onInitialize(const InitializeParams &params, Callback<Value> reply);
-  void onInitialized(const protocol::InitializedParams &) {}
+  /// Asks the client to tell when files change on disk.
+  void onInitialized(const protocol::InitializedParams &);
   void onShutdown(const protocol::NoParams &, Callback<std::nullptr_t> reply) { reply(nullptr); }
 
   // Documents
@@ -63,6 +64,8 @@ private:
     reply(feature(**document));
   }
 
+  mlir::lsp::JSONTransport &transport;
+  bool canWatchFiles = false; // the client
   Workspace workspace;
   mlir::lsp::OutgoingNotification<PublishDiagnosticsParams> publishDiagnostics;
 };

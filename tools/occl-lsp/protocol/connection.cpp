@@ -86,7 +86,7 @@ bool Connection::dispatch(llvm::json::Object &message) {
   std::optional<llvm::StringRef> name = message.getString("method");
   const std::string method = name.value_or("").str();
   if (!name) {
-    // Answers are to nothing: this server asks its client for nothing.
+    // What the client says to what it was asked for changes nothing.
     if (!message.get("result") && !message.get("error"))
       refuse(takeOr(message, "id"), "a message has a method", ErrorCode::InvalidRequest);
     return true;

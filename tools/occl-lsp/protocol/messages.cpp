@@ -24,6 +24,10 @@ bool fromJSON(const Value &value, InitializeParams &result, llvm::json::Path pat
   if (!protocol::fromJSON(value, result, path))
     return false;
   const llvm::json::Object *params = value.getAsObject();
+  const llvm::json::Object *watching = params;
+  for (const char *name : {"capabilities", "workspace", "didChangeWatchedFiles"})
+    watching = watching ? watching->getObject(name) : nullptr;
+  result.canWatchFiles = watching && watching->getBoolean("dynamicRegistration").value_or(false);
   const Value *options = params ? params->get("initializationOptions") : nullptr;
   if (!options || options->getAsNull())
     return true;

@@ -28,6 +28,8 @@ struct InitializeParams : protocol::InitializeParams {
   /// initializationOptions: what they have, and does not fit, is an error.
   std::vector<std::string> importPaths, defines;
   std::string topology;
+  /// Whether the client tells of changed files if it is asked to.
+  bool canWatchFiles = false;
 };
 bool fromJSON(const llvm::json::Value &value, InitializeParams &result, llvm::json::Path path);
 
