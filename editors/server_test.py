@@ -18,11 +18,12 @@ const Module = require("module");
 const log = [];
 const editor = { document: { languageId: "coll", uri: { path: "/a.coll", toString: () => "file:///a.coll" } },
                  selection: { active: { line: 1, character: 2 } } };
-const commands = {}, opened = [];
+const commands = {}, opened = [], closed = [];
 const vscode = {
-  workspace: { getConfiguration: () => ({ get: (name) => (SETTINGS)[name] }),
+  workspace: { getConfiguration: () => ({ get: (name) => (SETTINGS)[name] }), onDidCloseTextDocument: (run) => { vscode.close = run; },
                registerTextDocumentContentProvider: (scheme, provider) => { vscode.provider = provider; },
-               openTextDocument: async (uri) => { opened.push(vscode.provider.provideTextDocumentContent(uri)); return uri; } },
+               openTextDocument: async (uri) => { const text = () => vscode.provider.provideTextDocumentContent(uri);
+                                                   opened.push(text()); vscode.close({ uri }); closed.push(text()); return uri; } },
   window: { activeTextEditor: editor, showInputBox: async () => "ranks=8  chunks=4", showTextDocument: async () => {} },
   commands: { registerCommand: (name, run) => { commands[name] = run; } },
   Uri: { from: (parts) => ({ toString: () => parts.scheme + ":" + parts.path }) }, ViewColumn: { Beside: -2 },
@@ -40,7 +41,7 @@ const extension = require(PATH);
   await extension.activate({ subscriptions: [] });
   await commands["occl.showPlan"]();
   await extension.deactivate();
-  console.log(JSON.stringify({ log, opened, commands: Object.keys(commands) }));
+  console.log(JSON.stringify({ log, opened, closed, commands: Object.keys(commands) }));
 })();
 """
 
@@ -95,6 +96,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(request, {"method": "workspace/executeCommand", "params": {"command": "occl.plan", "arguments": [
             {"textDocument": {"uri": "file:///a.coll"}, "position": {"line": 1, "character": 2}, "defines": ["ranks=8", "chunks=4"]}]}})
         self.assertEqual(done["opened"], ["the plan"])
+        self.assertEqual(done["closed"], [""], "what nobody looks at is not kept")
         self.assertEqual(done["commands"], [entry["command"] for entry in package()["contributes"]["commands"]])
         self.assertEqual(run_extension(fails=True)["opened"], ["no plan"])
 

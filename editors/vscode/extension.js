@@ -14,13 +14,18 @@ function settings() {
 /** Texts of plans, as documents that cannot be edited. */
 class Plans {
   texts = new Map();
+  count = 0;
 
   provideTextDocumentContent(uri) {
     return this.texts.get(uri.toString()) ?? "";
   }
 
+  close(document) {
+    this.texts.delete(document.uri.toString());
+  }
+
   async show(name, text) {
-    const uri = vscode.Uri.from({ scheme: PLAN_SCHEME, path: `${name}, plan ${this.texts.size + 1}` });
+    const uri = vscode.Uri.from({ scheme: PLAN_SCHEME, path: `${name}, plan ${++this.count}` });
     this.texts.set(uri.toString(), text);
     const document = await vscode.workspace.openTextDocument(uri);
     await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preview: true });
@@ -55,6 +60,7 @@ async function activate(context) {
   });
   context.subscriptions.push(
     vscode.workspace.registerTextDocumentContentProvider(PLAN_SCHEME, plans),
+    vscode.workspace.onDidCloseTextDocument((document) => plans.close(document)),
     vscode.commands.registerCommand("occl.showPlan", () => showPlan(plans)),
   );
   await client.start();
