@@ -22,15 +22,24 @@ Character characterAt(std::string_view text, size_t at) {
   return {bytes, bytes == 4 ? 2 : 1};
 }
 
+/// The length of the byte order mark.
+uint32_t markOf(std::string_view text) { return text.starts_with("\xef\xbb\xbf") ? 3 : 0; }
+
 } // namespace
 
 Text::Text(std::string given) : text(std::move(given)) { setStops(); }
 
 void Text::setStops() {
-  constexpr size_t kMostBetween = 512;
-  mark = std::string_view(text).starts_with("\xef\xbb\xbf") ? 3 : 0;
+  mark = markOf(text);
   stops.assign(1, {0, 0, 0});
-  for (Stop at{0, 0, 0}; at.byte < text.size();) {
+  while (addStop()) {
+  }
+}
+
+bool Text::addStop() {
+  constexpr size_t kMostBetween = 512;
+  const size_t last = stops.back().byte;
+  for (Stop at = stops.back(); at.byte < text.size();) {
     Character character = characterAt(text, at.byte);
     bool isReturn = text[at.byte] == '\r';
     at.byte += character.bytes;
@@ -39,8 +48,37 @@ void Text::setStops() {
     bool isEnd = text[at.byte - 1] == '\n' || (isReturn && !isPair);
     if (isEnd)
       at = {at.byte, at.line + 1, 0};
-    if (isEnd || (!isPair && at.byte - stops.back().byte >= kMostBetween))
+    if (isEnd || (!isPair && at.byte - last >= kMostBetween)) {
       stops.push_back(at);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Text::replace(size_t begin, size_t end, const std::string &with) {
+  constexpr size_t kMostBytes = 4; // of a character
+  const std::vector<Stop> old = std::move(stops);
+  text.replace(begin, end - begin, with);
+  mark = markOf(text);
+  // What comes before stays; what begins with a line behind it moves.
+  auto isBefore = [&](const Stop &stop) { return stop.byte + kMostBytes <= begin; };
+  stops.assign(old.begin(), std::partition_point(old.begin(), old.end(), isBefore));
+  if (stops.empty())
+    stops.push_back({0, 0, 0});
+  auto next = std::partition_point(old.begin(), old.end(),
+                                   [&](const Stop &stop) { return stop.byte <= end; });
+  auto moved = [&](const Stop &stop) { return stop.byte - end + begin + with.size(); };
+  while (addStop()) {
+    const Stop last = stops.back();
+    while (next != old.end() && (next->column != 0 || moved(*next) < last.byte))
+      ++next;
+    if (last.column != 0 || next == old.end() || moved(*next) != last.byte)
+      continue;
+    const int lines = last.line - next->line;
+    for (++next; next != old.end(); ++next)
+      stops.push_back({moved(*next), next->line + lines, next->column});
+    return;
   }
 }
 
@@ -89,13 +127,12 @@ protocol::Range Text::all() const {
 }
 
 void Text::apply(const protocol::TextDocumentContentChangeEvent &change) {
-  if (change.range) {
-    size_t begin = byteOf(change.range->start), end = byteOf(change.range->end);
-    text.replace(std::min(begin, end), std::max(begin, end) - std::min(begin, end), change.text);
-  } else {
+  if (!change.range) {
     text = change.text;
+    return setStops();
   }
-  setStops();
+  size_t begin = byteOf(change.range->start), end = byteOf(change.range->end);
+  replace(std::min(begin, end), std::max(begin, end), change.text);
 }
 
 } // namespace occl::lsp

@@ -40,6 +40,9 @@ private:
 
   size_t byteOf(protocol::Position position) const;
   void setStops();
+  /// Appends the next one; false at the end of the text.
+  bool addStop();
+  void replace(size_t begin, size_t end, const std::string &with);
 
   std::string text;
   std::vector<Stop> stops; // the beginnings of lines and, in long ones, places on the way

@@ -86,6 +86,32 @@ TEST(Text, Changes) {
   EXPECT_EQ(text.bytes(), "");
 }
 
+TEST(Text, RandomChanges) {
+  std::mt19937_64 random(printedSeed());
+  const std::string pieces[] = {
+      "",           "a",          "\n",           "\r\n",     "\r",
+      "\u20ac",     "\U0001f600", "\xef\xbb\xbf", "\xf0\x9f", std::string(600, 'x'),
+      "a\nb\r\nc\n"};
+  for (int round = 0; round < 20; ++round) {
+    Text text;
+    for (int i = 0; i < 60; ++i) {
+      auto anywhere = [&] {
+        auto size = static_cast<uint32_t>(text.bytes().size());
+        return text.positionOf(static_cast<uint32_t>(random() % (size + 1)));
+      };
+      Position begin = anywhere();
+      text.apply(change(begin, random() % 2 ? begin : anywhere(),
+                        pieces[random() % std::size(pieces)] + pieces[random() % 3]));
+      Text other(text.bytes());
+      for (uint32_t offset = 0; offset <= text.bytes().size(); ++offset) {
+        Position place = other.positionOf(offset);
+        ASSERT_EQ(text.positionOf(offset), place) << text.bytes();
+        ASSERT_EQ(text.offsetOf(place), other.offsetOf(place)) << text.bytes();
+      }
+    }
+  }
+}
+
 TEST(Text, RandomPositionsThereAndBack) {
   std::mt19937_64 random(printedSeed());
   const char *pieces[] = {"a", "\n", "\r\n", "\u00e4", "\u20ac", "\U0001f600", " "};
