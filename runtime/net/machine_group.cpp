@@ -3,11 +3,11 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
+#include "runtime/net/choose_transport.h"
 #include "runtime/net/even_islands.h"
 #include "runtime/net/network.h"
 #include "runtime/net/rendezvous/host_id.h"
 #include "runtime/net/rendezvous/rendezvous.h"
-#include "runtime/net/transport/tcp.h"
 
 #include <algorithm>
 #include <charconv>
@@ -125,12 +125,14 @@ private:
   Status connectAll();
   Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
+  void explain(uint32_t peer, const std::string &how) const;
   Origin origin(const Hash &host) const;
   std::vector<Hash> hosts() const;
 
   const MachineGroupOptions &options;
   const Deadline deadline;
   std::chrono::milliseconds silence;
+  AllowedTransports allowed;
   Meeting meeting;
   bool mayBeLocal = false; // then ranks of one island are a group of one machine
   std::optional<Met> met;
@@ -140,6 +142,10 @@ private:
 };
 
 StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor listener) {
+  auto transports = transportsOfEnvironment();
+  if (!transports.ok())
+    return transports.status();
+  allowed = *transports;
   Card card;
   card.host = host;
   card.segmentBytes = options.segmentBytes;
@@ -291,7 +297,15 @@ Status Joiner::connectTo(uint32_t peer, const Hash &key) {
   return {};
 }
 
-/// `own`: this rank's segment, which has the same layout.
+/// OCCL_DEBUG=info.
+void Joiner::explain(uint32_t peer, const std::string &how) const {
+  const char *debug = std::getenv("OCCL_DEBUG");
+  if (debug && std::string_view(debug) == "info")
+    std::fprintf(stderr, "occl: rank %u reaches rank %u by %s\n", options.rank, peer, how.c_str());
+}
+
+/// `own`: this rank's segment, which has the same layout. In the order of ranks on all sides, so
+/// that of the connections that are to be made the first one is both ranks' next.
 StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
   std::vector<Mapping> mirrors(options.numRanks);
   for (uint32_t peer : others) {
@@ -303,10 +317,15 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     if (!mirror.ok())
       return mirror.status();
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
+    const ConnectRequest request = {options.rank, peer,
+                                    regionsFor(*mirror, own.data(), peer, options.isOnDevice),
+                                    silence, allowed};
     remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
-    remotes.back().endpoint =
-        makeTcpEndpoint(std::move(sockets[peer]),
-                        regionsFor(*mirror, own.data(), peer, options.isOnDevice), silence);
+    auto connected = connectEndpoint(std::move(sockets[peer]), request, deadline);
+    if (!connected.ok())
+      return connected.status();
+    explain(peer, connected->how);
+    remotes.back().endpoint = std::move(connected->endpoint);
     mirrors[peer] = std::move(*memory);
   }
   return mirrors;

@@ -345,6 +345,8 @@ bool Network::receive(size_t index) {
   if (peer.wasDown)
     return false;
   const bool more = peer.remote.endpoint->receive(peer);
+  if (peer.remote.endpoint->hasMadeRoom() && peer.isFull.load(std::memory_order_seq_cst))
+    wakeSender();
   if (peer.remote.endpoint->isDown()) {
     peer.wasDown = true;
     std::lock_guard lock(mutex); // whoever waits looks before or after this
