@@ -10,6 +10,7 @@ packages=(
   libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
   libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
+  libibverbs-dev # the header of RDMA's verbs; the library itself is loaded where there is one
   libzstd-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
   iproute2 # ip: network namespaces in the place of machines, for tests
