@@ -10,10 +10,9 @@
 addDevices() { # N
   local count=$1 i
   echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
-  echo 0 | tee /proc/sys/net/ipv6/conf/{all,default}/accept_dad >/dev/null # addresses are there at once
   interfaces "$count" | ip -batch -
   addresses "$count" 10.77.0. 32 24 | ip -4 -batch -
-  addresses "$count" fd77:: 128 64 | ip -6 -batch -
+  addresses "$count" fd77:: 128 64 nodad | ip -6 -batch -
   for ((i = 0; i < count; ++i)); do
     rdma link add "rxe$i" type rxe netdev "nic$i"
   done
@@ -30,11 +29,11 @@ interfaces() { # N [FIRST]: commands of ip; FIRST is the number of nic0
   done
 }
 
-addresses() { # N PREFIX BITS-OF-AN-ADDRESS BITS-OF-THE-SUBNET: commands of ip
+addresses() { # N PREFIX BITS-OF-AN-ADDRESS BITS-OF-THE-SUBNET [nodad]: commands of ip; with nodad addresses are in use at once
   local i j own
   for ((i = 0; i < $1; ++i)); do
     own=$2$((i + 1))
-    echo "address add $own/$3 dev nic$i"
+    echo "address add $own/$3 dev nic$i ${5:-}"
     echo "route add ${2}0/$4 dev nic$i src $own table $((100 + i))"
     echo "rule add pref 10 iif nic$i lookup local"
     echo "rule add pref 20 from $own to $own lookup local"
