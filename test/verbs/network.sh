@@ -50,6 +50,7 @@ addresses() { # N PREFIX BITS-OF-AN-ADDRESS BITS-OF-THE-SUBNET [nodad]: commands
 # 10.78.0.1 and 10.78.0.2, is for host.py, so that commands reach a host whose first cable is cut.
 addCables() { # INDEX
   local number=$(($1 + 1))
+  echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore # or the switch answers, too, and gets what is for nic0
   printf '%s\n' "127.0.0.1 localhost" "10.77.0.1 a" "10.77.0.2 b" "fd77::1 a" "fd77::2 b" >/etc/hosts
   {
     interfaces 1 "$1"
