@@ -3,19 +3,18 @@
 #include "runtime/net/rendezvous/socket.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/verbs/verbs_endpoint.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <deque>
 #include <string_view>
 #include <utility>
 
 namespace occl::net {
 namespace {
-
-using bootstrap::Descriptor;
 
 // --- What ranks tell each other, in this order. Fixed layouts: they are sent as they are.
 
@@ -30,7 +29,7 @@ Text textOf(std::string_view from) {
 std::string stringOf(const Text &text) { return {text.data(), strnlen(text.data(), text.size())}; }
 
 struct Offer {
-  static constexpr size_t kMostPorts = 16;
+  static constexpr size_t kMostPorts = 32;
 
   uint32_t verbs = 0, tcp = 0; // whether they may be used
   uint32_t numPorts = 0, unused = 0;
@@ -44,17 +43,6 @@ struct Step {
   QueuePairAddress queue;
   Text why{}; // not
 };
-
-/// What the other says where this says `mine`.
-template <class Record>
-StatusOr<Record> exchange(const Descriptor &socket, const Record &mine, const Deadline &deadline) {
-  Record theirs;
-  if (Status sent = sendRecord(socket, mine, deadline); !sent.ok())
-    return sent;
-  if (Status received = receiveRecord(socket, theirs, deadline); !received.ok())
-    return received;
-  return theirs;
-}
 
 Offer offerOf(const AllowedTransports &allowed) {
   Offer offer;
@@ -72,100 +60,176 @@ Offer offerOf(const AllowedTransports &allowed) {
   return offer;
 }
 
-// --- One pair of ranks, step by step.
+// --- One pair of ranks. All pairs take each step before the next one: a trial that fails takes as
+// long for all as for one.
 
-class Connection {
+class Pair {
 public:
-  Connection(Descriptor socket, const ConnectRequest &request, const Deadline &deadline)
-      : request(request), deadline(deadline), socket(std::move(socket)) {}
+  Pair(uint32_t rank, ConnectRequest request, const Deadline &deadline)
+      : rank(rank), request(std::move(request)), deadline(deadline) {}
 
-  StatusOr<Connected> run();
+  void tellOffer(const Offer &offer) {
+    mine = &offer;
+    tell(offer);
+  }
+  void hearOffer();
+  // Steps towards RDMA, each of which ends by telling and hearing how it went. Nothing happens in
+  // them once one has failed on either side.
+  void make(std::chrono::milliseconds silence);
+  void connect();
+  void tryOut(bool isAgain);
+  /// Whether nothing of the trial is waited for.
+  bool isTriedOut();
+  void endTrial();
+  void hearStep();
+
+  StatusOr<Connected> finish(std::chrono::milliseconds silence);
 
 private:
-  StatusOr<std::unique_ptr<VerbsEndpoint>> connectVerbs();
-  Status agree(const Status &mine, const QueuePairAddress &queue = {});
-  Status overSocket(Status failed) {
-    socketFailed = true;
-    return failed;
+  template <class Record> void tell(const Record &record) {
+    if (lost.ok())
+      lost = sendRecord(request.socket, record, deadline);
   }
+  template <class Record> bool hear(Record &record) {
+    if (lost.ok())
+      lost = receiveRecord(request.socket, record, deadline);
+    return lost.ok();
+  }
+  void tellStep(const Status &status, const QueuePairAddress &queue = {});
+  bool goesOn() const { return lost.ok() && whyNot.ok(); }
   std::string nameOf(bool isOwn) const {
-    return "rank " + std::to_string(isOwn ? request.rank : request.peer);
+    return "rank " + std::to_string(isOwn ? rank : request.peer);
   }
 
-  const ConnectRequest &request;
+  const uint32_t rank;
+  ConnectRequest request;
   const Deadline &deadline;
-  Descriptor socket;
-  bool socketFailed = false;
-  Offer mine, theirs;
+  const Offer *mine = nullptr;
+  Offer theirs;
   Step theirStep;
+  std::unique_ptr<VerbsEndpoint> verbs;
+  Status ofStep; // the own one
+  Status whyNot; // RDMA: equal on both sides
+  Status lost;   // the socket
 };
 
-StatusOr<Connected> Connection::run() {
-  mine = offerOf(request.allowed);
-  auto offered = exchange(socket, mine, deadline);
-  if (!offered.ok())
-    return offered.status();
-  theirs = *offered;
+void Pair::hearOffer() {
+  if (!hear(theirs))
+    return;
   theirs.numPorts = std::min<uint32_t>(theirs.numPorts, Offer::kMostPorts);
-  auto verbs = connectVerbs();
-  if (verbs.ok()) {
-    (*verbs)->watch(std::move(socket));
-    std::string how = "RDMA (" + (*verbs)->portText() + ")";
-    return Connected{std::move(*verbs), std::move(how)};
+  for (const auto &[offer, isOwn] :
+       {std::pair(mine, true), std::pair(&std::as_const(theirs), false)})
+    if (whyNot.ok() && offer->numPorts == 0)
+      whyNot = {StatusCode::SystemError, nameOf(isOwn) + ": " + stringOf(offer->whyNone)};
+}
+
+void Pair::make(std::chrono::milliseconds silence) {
+  if (!goesOn())
+    return;
+  const std::span ofMine = std::span(mine->ports).first(mine->numPorts),
+                  ofTheirs = std::span(std::as_const(theirs).ports).first(theirs.numPorts);
+  const bool isFirst = rank < request.peer;
+  const PortPair chosen = isFirst
+                              ? choosePorts(ofMine, request.ownTurn, ofTheirs, request.peerTurn)
+                              : choosePorts(ofTheirs, request.peerTurn, ofMine, request.ownTurn);
+  const int port = isFirst ? chosen.first : chosen.second;
+  if (port < 0) {
+    whyNot = {StatusCode::SystemError, "the ports of both ranks are of different networks"};
+    return;
   }
-  if (socketFailed)
-    return verbs.status();
-  if (mine.tcp && theirs.tcp)
-    return Connected{makeTcpEndpoint(std::move(socket), request.regions, request.silence),
-                     "TCP (" + verbs.status().message() + ")"};
+  auto made =
+      VerbsEndpoint::make(rdmaPorts().ports[static_cast<size_t>(port)], request.regions, silence);
+  if (made.ok())
+    verbs = std::move(*made);
+  tellStep(made.status(), verbs ? verbs->address() : QueuePairAddress());
+}
+
+void Pair::connect() {
+  if (goesOn())
+    tellStep(verbs->connect(theirStep.queue));
+}
+
+void Pair::tryOut(bool isAgain) {
+  if (goesOn() && (!isAgain || !isTriedOut()))
+    verbs->sendTrial();
+}
+
+bool Pair::isTriedOut() {
+  if (!goesOn() || !ofStep.ok())
+    return true;
+  const auto tried = verbs->isTriedOut();
+  ofStep = tried.status();
+  return !tried.ok() || *tried;
+}
+
+void Pair::endTrial() {
+  if (!goesOn())
+    return;
+  const bool isOver = isTriedOut();
+  tellStep(isOver ? ofStep
+                  : Status(StatusCode::Timeout, "nothing has come over " + verbs->portText()));
+}
+
+void Pair::tellStep(const Status &status, const QueuePairAddress &queue) {
+  ofStep = status;
+  Step step;
+  step.succeeded = status.ok();
+  step.queue = queue;
+  step.why = textOf(status.message());
+  tell(step);
+}
+
+void Pair::hearStep() {
+  if (!goesOn() || !hear(theirStep))
+    return;
+  if (!ofStep.ok())
+    whyNot = {ofStep.code(), nameOf(true) + ": " + ofStep.message()};
+  else if (!theirStep.succeeded)
+    whyNot = {StatusCode::SystemError, nameOf(false) + ": " + stringOf(theirStep.why)};
+}
+
+StatusOr<Connected> Pair::finish(std::chrono::milliseconds silence) {
+  if (!lost.ok())
+    return Status(lost.code(), nameOf(true) + " cannot agree with " + nameOf(false) +
+                                   " on a transport: " + lost.message());
+  if (whyNot.ok()) {
+    verbs->watch(std::move(request.socket));
+    std::string how = "RDMA (" + verbs->portText() + ")";
+    return Connected{std::move(verbs), std::move(how)};
+  }
+  verbs.reset();
+  if (mine->tcp && theirs.tcp)
+    return Connected{makeTcpEndpoint(std::move(request.socket), request.regions, silence),
+                     "TCP (" + whyNot.message() + ")"};
   return Status(StatusCode::SystemError,
                 nameOf(true) + " and " + nameOf(false) +
-                    " have no transport that both may use: " + "RDMA: " + verbs.status().message() +
-                    "; TCP: OCCL_NET of " + nameOf(!mine.tcp) + " does not allow it");
+                    " have no transport that both may use: RDMA: " + whyNot.message() +
+                    "; TCP: OCCL_NET of " + nameOf(!mine->tcp) + " does not allow it");
 }
 
-/// Whether a step has succeeded on both sides: both get the same answer.
-Status Connection::agree(const Status &ofMine, const QueuePairAddress &queue) {
-  Step step;
-  step.succeeded = ofMine.ok();
-  step.queue = queue;
-  step.why = textOf(ofMine.message());
-  auto told = exchange(socket, step, deadline);
-  if (!told.ok())
-    return overSocket(told.status());
-  theirStep = *told;
-  if (!ofMine.ok())
-    return {ofMine.code(), nameOf(true) + ": " + ofMine.message()};
-  if (!theirStep.succeeded)
-    return {StatusCode::SystemError, nameOf(false) + ": " + stringOf(theirStep.why)};
-  return {};
-}
-
-/// The status that says why not is of both sides, unless the socket has failed.
-StatusOr<std::unique_ptr<VerbsEndpoint>> Connection::connectVerbs() {
-  for (const auto &[offer, isOwn] : {std::pair(&mine, true), std::pair(&theirs, false)})
-    if (offer->numPorts == 0)
-      return Status(StatusCode::SystemError, nameOf(isOwn) + ": " + stringOf(offer->whyNone));
-  const PortPair ports = choosePorts(std::span(mine.ports).first(mine.numPorts), request.rank,
-                                     std::span(theirs.ports).first(theirs.numPorts), request.peer);
-  if (ports.mine < 0)
-    return Status(StatusCode::SystemError, "the ports of both ranks are of different networks");
-  // Made on both sides.
-  auto made = VerbsEndpoint::make(rdmaPorts().ports[static_cast<size_t>(ports.mine)],
-                                  request.regions, request.silence);
-  if (Status agreed = agree(made.status(), made.ok() ? (*made)->address() : QueuePairAddress());
-      !agreed.ok())
-    return agreed;
-  // Connected on both sides.
-  if (Status agreed = agree((*made)->connect(theirStep.queue)); !agreed.ok())
-    return agreed;
-  // Something gets through both ways. Networks that lose it would keep the caller waiting.
-  constexpr std::chrono::seconds kTrial{5};
+/// Networks that lose everything must not keep the caller waiting; those that lose something get
+/// more than one chance.
+void tryOutAll(std::deque<Pair> &pairs, const Deadline &deadline) {
+  using namespace std::chrono_literals;
   const Deadline trial(std::min<std::chrono::milliseconds>(
-      std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()), kTrial));
-  if (Status agreed = agree((*made)->tryOut(trial)); !agreed.ok())
-    return agreed;
-  return made;
+      std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) / 2, 5s)),
+      second(500ms), third(1500ms);
+  int numSent = 1;
+  for (Pair &pair : pairs)
+    pair.tryOut(/*isAgain=*/false);
+  const auto areOver = [&] {
+    return std::ranges::all_of(pairs, [](Pair &pair) { return pair.isTriedOut(); });
+  };
+  while (!areOver() && !trial.passed()) {
+    if ((numSent == 1 && second.passed()) || (numSent == 2 && third.passed())) {
+      ++numSent;
+      for (Pair &pair : pairs)
+        pair.tryOut(/*isAgain=*/true);
+    }
+    sleepFor(100us);
+  }
+  for (Pair &pair : pairs)
+    pair.endTrial();
 }
 
 } // namespace
@@ -184,9 +248,35 @@ StatusOr<AllowedTransports> transportsOfEnvironment() {
                                                  "', expected 'verbs,tcp', 'verbs' or 'tcp'");
 }
 
-StatusOr<Connected> connectEndpoint(Descriptor socket, const ConnectRequest &request,
-                                    const Deadline &deadline) {
-  return Connection(std::move(socket), request, deadline).run();
+StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
+                                                  std::vector<ConnectRequest> requests,
+                                                  std::chrono::milliseconds silence,
+                                                  const AllowedTransports &allowed,
+                                                  const Deadline &deadline) {
+  std::deque<Pair> pairs;
+  for (ConnectRequest &request : requests)
+    pairs.emplace_back(rank, std::move(request), deadline);
+  const auto all = [&](auto step) { std::ranges::for_each(pairs, step); };
+  const auto hearSteps = [&] { all([](Pair &pair) { pair.hearStep(); }); };
+  // Which ports there are.
+  const Offer offer = offerOf(allowed);
+  all([&](Pair &pair) { pair.tellOffer(offer); });
+  all([](Pair &pair) { pair.hearOffer(); });
+  // Queue pairs are made, connected and tried out, on both sides.
+  all([&](Pair &pair) { pair.make(silence); });
+  hearSteps();
+  all([](Pair &pair) { pair.connect(); });
+  hearSteps();
+  tryOutAll(pairs, deadline);
+  hearSteps();
+  std::vector<Connected> connected;
+  for (Pair &pair : pairs) {
+    auto finished = pair.finish(silence);
+    if (!finished.ok())
+      return finished.status();
+    connected.push_back(std::move(*finished));
+  }
+  return connected;
 }
 
 } // namespace occl::net

@@ -125,7 +125,8 @@ private:
   Status connectAll();
   Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
-  void explain(uint32_t peer, const std::string &how) const;
+  Status makeEndpoints(std::vector<ConnectRequest> requests);
+  uint32_t turnOf(uint32_t rank) const;
   Origin origin(const Hash &host) const;
   std::vector<Hash> hosts() const;
 
@@ -297,17 +298,17 @@ Status Joiner::connectTo(uint32_t peer, const Hash &key) {
   return {};
 }
 
-/// OCCL_DEBUG=info.
-void Joiner::explain(uint32_t peer, const std::string &how) const {
-  const char *debug = std::getenv("OCCL_DEBUG");
-  if (debug && std::string_view(debug) == "info")
-    std::fprintf(stderr, "occl: rank %u reaches rank %u by %s\n", options.rank, peer, how.c_str());
+/// Among the ranks of its machine.
+uint32_t Joiner::turnOf(uint32_t rank) const {
+  return static_cast<uint32_t>(
+      std::count_if(met->cards.begin(), met->cards.begin() + rank,
+                    [&](const Card &card) { return card.host == met->cards[rank].host; }));
 }
 
-/// `own`: this rank's segment, which has the same layout. In the order of ranks on all sides, so
-/// that of the connections that are to be made the first one is both ranks' next.
+/// `own`: this rank's segment, which has the same layout.
 StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
   std::vector<Mapping> mirrors(options.numRanks);
+  std::vector<ConnectRequest> requests;
   for (uint32_t peer : others) {
     auto memory = Mapping::anonymous(own.size());
     if (!memory.ok())
@@ -317,18 +318,30 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     if (!mirror.ok())
       return mirror.status();
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
-    const ConnectRequest request = {options.rank, peer,
-                                    regionsFor(*mirror, own.data(), peer, options.isOnDevice),
-                                    silence, allowed};
     remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
-    auto connected = connectEndpoint(std::move(sockets[peer]), request, deadline);
-    if (!connected.ok())
-      return connected.status();
-    explain(peer, connected->how);
-    remotes.back().endpoint = std::move(connected->endpoint);
+    requests.push_back({peer, turnOf(options.rank), turnOf(peer), std::move(sockets[peer]),
+                        regionsFor(*mirror, own.data(), peer, options.isOnDevice)});
     mirrors[peer] = std::move(*memory);
   }
+  if (Status connected = makeEndpoints(std::move(requests)); !connected.ok())
+    return connected;
   return mirrors;
+}
+
+/// Of all remotes.
+Status Joiner::makeEndpoints(std::vector<ConnectRequest> requests) {
+  auto connected = connectEndpoints(options.rank, std::move(requests), silence, allowed, deadline);
+  if (!connected.ok())
+    return connected.status();
+  const char *debug = std::getenv("OCCL_DEBUG");
+  const bool explains = debug && std::string_view(debug) == "info";
+  for (size_t i = 0; i < remotes.size(); ++i) {
+    remotes[i].endpoint = std::move((*connected)[i].endpoint);
+    if (explains)
+      std::fprintf(stderr, "occl: rank %u reaches rank %u by %s\n", options.rank, remotes[i].rank,
+                   (*connected)[i].how.c_str());
+  }
+  return {};
 }
 
 /// Known to all ranks of the parent, and of use for one meeting.

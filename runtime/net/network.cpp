@@ -136,8 +136,12 @@ bool Network::send() {
   bool all = true;
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = peers[i];
-    const bool sent = sendTo(i) & peer.remote.endpoint->flush();
-    peer.isFull.store(!sent, std::memory_order_seq_cst);
+    bool sent = sendTo(i) & peer.remote.endpoint->flush();
+    // Room that came before this was known woke nobody.
+    if (!sent && !peer.isFull.exchange(true, std::memory_order_seq_cst))
+      sent = sendTo(i) & peer.remote.endpoint->flush();
+    if (sent)
+      peer.isFull.store(false, std::memory_order_seq_cst);
     all &= sent;
   }
   dropFinished();

@@ -55,7 +55,9 @@ public:
   virtual ~Endpoint() = default;
 
   /// At most kMaxPut bytes. Yes: they may change now. What one endpoint has taken takes effect in
-  /// that order.
+  /// that order, but bytes may be there before: whoever looks at them waits for their word. Two
+  /// long puts to one place are not under way at once: the peer has said meanwhile that it needs
+  /// the first no more.
   virtual Posted put(const Put &put) = 0;
   /// At most kMaxMessage bytes; in order with puts.
   virtual Posted send(std::span<const std::byte> message) = 0;

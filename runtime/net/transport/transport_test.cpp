@@ -4,6 +4,7 @@
 #include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/testing/conformance.h"
+#include "runtime/net/transport/testing/traffic.h"
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,12 @@ void overTcp(Side &a, Side &b) {
 
 INSTANTIATE_TEST_SUITE_P(Loop, Transport, ::testing::Values(overLoop));
 INSTANTIATE_TEST_SUITE_P(Tcp, Transport, ::testing::Values(overTcp));
+
+TEST(TcpTransport, RandomPutsInBothDirectionsAreRight) {
+  Side a, b;
+  overTcp(a, b);
+  converse(a, b, 1000);
+}
 
 TEST(TcpTransport, WhatNobodyReadsIsNotDelivered) {
   Side a, b;

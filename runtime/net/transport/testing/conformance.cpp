@@ -1,5 +1,6 @@
 #include "runtime/net/transport/testing/conformance.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -86,6 +87,37 @@ TEST_P(Transport, TakesEffectInOrder) {
   EXPECT_EQ(looking.before, 1u);
   EXPECT_EQ(looking.behind, 0u);
   EXPECT_EQ(b.word(0, 16), 2u);
+}
+
+/// Short puts, then a long one over them, while the receiver is late: the last one counts.
+TEST_P(Transport, ALongPutOverShortOnesIsTheLast) {
+  std::vector<std::byte> shortOne(1000, std::byte{1}), longOne(kMaxPut, std::byte{2});
+  uint64_t word = 0;
+  const auto put = [&](uint64_t offset, const std::vector<std::byte> &bytes) {
+    const Put what = {.region = 3,
+                      .offset = offset,
+                      .bytes = bytes,
+                      .hasWord = true,
+                      .wordOffset = kRegionBytes - 8,
+                      .word = ++word};
+    while (a.endpoint->put(what) == Posted::Full)
+      a.endpoint->receive(a);
+    a.endpoint->flush();
+  };
+  for (int round = 0; round < 20; ++round) {
+    put(500, shortOne);
+    put(kMaxPut - 1000, shortOne);
+    put(0, longOne);
+    std::this_thread::sleep_for(1ms); // a device writes meanwhile
+    ASSERT_TRUE(b.await([&] {
+      a.endpoint->flush();
+      a.endpoint->receive(a);
+      return b.word(3, kRegionBytes - 8) == word;
+    }));
+    ASSERT_TRUE(std::ranges::all_of(b.regions[3].first(kMaxPut),
+                                    [](std::byte it) { return it == std::byte{2}; }))
+        << "round " << round;
+  }
 }
 
 TEST_P(Transport, AReceiverThatStopsMakesItFullAndThenGoesOn) {

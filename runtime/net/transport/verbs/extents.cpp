@@ -9,12 +9,15 @@ namespace {
 constexpr uint64_t kWorthRegistering = 64 << 10;
 constexpr uint64_t kNoMore = ~uint64_t{0};
 
+size_t numExtents(std::span<const std::byte> region) {
+  return (region.size() + kExtentBytes - 1) / kExtentBytes;
+}
+
 } // namespace
 
-OwnExtents::OwnExtents(const RdmaDevice &device, const Regions &regions)
-    : device(device), regions(regions) {
+OwnExtents::OwnExtents(ibv_pd *domain, const Regions &regions) : domain(domain), regions(regions) {
   for (uint32_t r = 0; r < kNumRegions; ++r)
-    counts[r].resize((regions[r].size() + kExtentBytes - 1) / kExtentBytes);
+    counts[r].resize(numExtents(regions[r]));
 }
 
 void OwnExtents::count(uint32_t region, uint64_t offset, uint64_t bytes) {
@@ -26,7 +29,7 @@ void OwnExtents::count(uint32_t region, uint64_t offset, uint64_t bytes) {
                  size = std::min(kExtentBytes, regions[region].size() - begin);
   const std::span memory = regions[region].subspan(begin, size);
   auto registered =
-      Registration::make(device, memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+      Registration::make(domain, memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (!registered.ok())
     return; // what goes there goes on to come in frames
   extents.push_back(
@@ -41,15 +44,17 @@ std::vector<VerbsExtent> OwnExtents::takeNew(size_t most) {
   return {first, first + static_cast<ptrdiff_t>(taken)};
 }
 
+PeerExtents::PeerExtents(const Regions &own) {
+  for (uint32_t r = 0; r < kNumRegions; ++r)
+    extents[r].resize(numExtents(own[r]));
+}
+
 bool PeerExtents::add(const VerbsExtent &extent) {
-  constexpr uint64_t kMost = 1 << 20; // 2 TiB of a region
   const uint64_t index = extent.offset / kExtentBytes;
-  if (extent.region >= kNumRegions || extent.offset % kExtentBytes != 0 || index >= kMost ||
-      extent.bytes > kExtentBytes)
+  if (extent.region >= kNumRegions || extent.offset % kExtentBytes != 0 ||
+      index >= extents[extent.region].size() || extent.bytes > kExtentBytes)
     return false;
-  auto &ofRegion = extents[extent.region];
-  ofRegion.resize(std::max<size_t>(ofRegion.size(), index + 1));
-  ofRegion[index] = extent;
+  extents[extent.region][index] = extent;
   return true;
 }
 
@@ -58,6 +63,12 @@ const VerbsExtent *PeerExtents::find(uint32_t region, uint64_t offset) const {
     return nullptr;
   const auto &found = extents[region][offset / kExtentBytes];
   return found && offset - found->offset < found->bytes ? &*found : nullptr;
+}
+
+bool PlacesToCopy::overlap(uint32_t region, uint64_t offset, uint64_t bytes) const {
+  return std::ranges::any_of(places, [&](const Place &place) {
+    return place.region == region && place.begin < offset + bytes && offset < place.end;
+  });
 }
 
 } // namespace occl::net

@@ -32,6 +32,8 @@ struct Ibverbs {
   X(create_qp)                                                                                     \
   X(modify_qp)                                                                                     \
   X(destroy_qp)                                                                                    \
+  X(get_async_event)                                                                               \
+  X(ack_async_event)                                                                               \
   X(wc_status_str)
 #define OCCL_IBVERBS_FIELD(name) decltype(&::ibv_##name) name = nullptr;
   OCCL_IBVERBS(OCCL_IBVERBS_FIELD)

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <deque>
 #include <random>
-#include <set>
 #include <vector>
 
 namespace occl::net {
@@ -37,29 +36,21 @@ PortAddress infiniband(uint8_t lid) {
 
 using Ports = std::vector<PortAddress>;
 
-/// What both ranks compute, if it is the same.
-PortPair chooseOnBoth(const Ports &a, uint32_t rankOfA, const Ports &b, uint32_t rankOfB) {
-  const PortPair here = choosePorts(a, rankOfA, b, rankOfB),
-                 there = choosePorts(b, rankOfB, a, rankOfA);
-  EXPECT_EQ(here.mine, there.theirs);
-  EXPECT_EQ(here.theirs, there.mine);
-  return here;
-}
-
 TEST(ChoosePorts, OnOneSubnetBeforeOthers) {
-  const PortPair chosen = chooseOnBoth({ipv4(1, 1), ipv4(2, 1)}, 0, {ipv4(3, 2), ipv4(2, 2)}, 1);
-  EXPECT_EQ(chosen.mine, 1);
-  EXPECT_EQ(chosen.theirs, 1);
+  const PortPair chosen =
+      choosePorts(Ports{ipv4(1, 1), ipv4(2, 1)}, 0, Ports{ipv4(3, 2), ipv4(2, 2)}, 0);
+  EXPECT_EQ(chosen.first, 1);
+  EXPECT_EQ(chosen.second, 1);
 }
 
 TEST(ChoosePorts, AcrossSubnetsIfThereIsNoneInCommon) {
-  EXPECT_EQ(chooseOnBoth({ipv4(1, 1)}, 0, {ipv4(2, 1)}, 1).mine, 0);
+  EXPECT_EQ(choosePorts(Ports{ipv4(1, 1)}, 0, Ports{ipv4(2, 1)}, 1).first, 0);
 }
 
 TEST(ChoosePorts, NoneOfDifferentNetworks) {
-  EXPECT_EQ(chooseOnBoth({ipv4(1, 1)}, 0, {infiniband(3)}, 1).mine, -1);
-  EXPECT_EQ(chooseOnBoth({ipv4(1, 1)}, 0, {ipv6(1, 1)}, 1).mine, -1);
-  EXPECT_EQ(chooseOnBoth({}, 0, {ipv6(1, 1)}, 1).mine, -1);
+  EXPECT_EQ(choosePorts(Ports{ipv4(1, 1)}, 0, Ports{infiniband(3)}, 1).first, -1);
+  EXPECT_EQ(choosePorts(Ports{ipv4(1, 1)}, 0, Ports{ipv6(1, 1)}, 1).first, -1);
+  EXPECT_EQ(choosePorts({}, 0, Ports{ipv6(1, 1)}, 1).first, -1);
 }
 
 TEST(ChoosePorts, RanksOfAMachineUseAllItsPorts) {
@@ -68,14 +59,19 @@ TEST(ChoosePorts, RanksOfAMachineUseAllItsPorts) {
   for (Ports *ports : {&here, &there})
     for (uint32_t i = 0; i < 4; ++i)
       (*ports)[i].number = i / 2;
-  std::set<uint32_t> mine, theirs;
-  for (uint32_t rank = 0; rank < 2; ++rank) {
-    const PortPair chosen = chooseOnBoth(here, rank, there, rank + 2);
-    mine.insert(here[static_cast<size_t>(chosen.mine)].number);
-    theirs.insert(there[static_cast<size_t>(chosen.theirs)].number);
-  }
-  EXPECT_EQ(mine, (std::set{0u, 1u}));
-  EXPECT_EQ(theirs, (std::set{0u, 1u}));
+  for (uint32_t turnHere = 0; turnHere < 4; ++turnHere)
+    for (uint32_t turnThere = 0; turnThere < 4; ++turnThere) {
+      const PortPair chosen = choosePorts(here, turnHere, there, turnThere);
+      EXPECT_EQ(here[static_cast<size_t>(chosen.first)].number, turnHere % 2);
+      EXPECT_EQ(there[static_cast<size_t>(chosen.second)].number, turnThere % 2);
+    }
+}
+
+/// Numbers come from the peer.
+TEST(ChoosePorts, AnyNumbersAreTaken) {
+  Ports odd = {ipv4(1, 1), ipv4(1, 2)};
+  odd.back().number = ~uint32_t{0};
+  EXPECT_GE(choosePorts(odd, 3, Ports{ipv4(1, 3)}, 1).first, 0);
 }
 
 /// Ranges that overlap nothing that was not freed, and a ring that is not lost by fragments.
@@ -122,8 +118,20 @@ TEST(Staging, SpareIsLeft) {
   EXPECT_FALSE(staging.take(128, 0).empty());
 }
 
-TEST(PeerExtents, AreFoundByEachOffsetOfTheirs) {
+class OfPeer : public ::testing::Test {
+protected:
+  OfPeer() : memory(kExtentBytes + 100), extents(regionsOf(memory)) {}
+  static Regions regionsOf(std::vector<std::byte> &memory) {
+    Regions regions;
+    regions[2] = memory;
+    return regions;
+  }
+
+  std::vector<std::byte> memory;
   PeerExtents extents;
+};
+
+TEST_F(OfPeer, ExtentsAreFoundByEachOffsetOfTheirs) {
   EXPECT_TRUE(extents.add({.offset = kExtentBytes, .bytes = 100, .region = 2, .key = 7}));
   EXPECT_EQ(extents.find(2, kExtentBytes - 1), nullptr);
   ASSERT_NE(extents.find(2, kExtentBytes), nullptr);
@@ -135,12 +143,27 @@ TEST(PeerExtents, AreFoundByEachOffsetOfTheirs) {
   EXPECT_EQ(extents.find(2, ~uint64_t{0}), nullptr);
 }
 
-TEST(PeerExtents, WhatMakesNoSenseIsRefused) {
-  PeerExtents extents;
+TEST_F(OfPeer, ExtentsThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(extents.add({.bytes = 1, .region = kNumRegions}));
-  EXPECT_FALSE(extents.add({.offset = 8, .bytes = 1}));
-  EXPECT_FALSE(extents.add({.bytes = kExtentBytes + 1}));
-  EXPECT_FALSE(extents.add({.offset = uint64_t{1} << 60, .bytes = 1}));
+  EXPECT_FALSE(extents.add({.offset = 8, .bytes = 1, .region = 2}));
+  EXPECT_FALSE(extents.add({.bytes = kExtentBytes + 1, .region = 2}));
+  EXPECT_FALSE(extents.add({.offset = 2 * kExtentBytes, .bytes = 1, .region = 2}));
+  EXPECT_FALSE(extents.add({.bytes = 1, .region = 1})) << "which is empty";
+}
+
+TEST(PlacesToCopy, OverlapUntilTheirFrameIsConsumed) {
+  PlacesToCopy places;
+  places.add(5, 1, 100, 50);
+  places.add(6, 1, 1000, 8);
+  EXPECT_TRUE(places.overlap(1, 0, 101));
+  EXPECT_TRUE(places.overlap(1, 149, 1));
+  EXPECT_TRUE(places.overlap(1, 0, 4096));
+  EXPECT_FALSE(places.overlap(1, 0, 100));
+  EXPECT_FALSE(places.overlap(1, 150, 100));
+  EXPECT_FALSE(places.overlap(2, 100, 50));
+  places.consumed(6);
+  EXPECT_FALSE(places.overlap(1, 100, 50));
+  EXPECT_TRUE(places.overlap(1, 1000, 8));
 }
 
 } // namespace

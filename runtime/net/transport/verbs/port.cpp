@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -23,12 +24,20 @@ bool isLinkLocal(const PortAddress &address) {
   return address.gid[0] == 0xfe && (address.gid[1] & 0xc0) == 0x80;
 }
 
-/// Of the file that the kernel has for each address: "IB/RoCE v1", or this.
-bool isRoceV2(const ibv_device &device, int port, int index) {
+/// What the kernel says of an address; "" if it says nothing.
+std::string attributeOf(const ibv_device &device, int port, const char *attribute, int index) {
   std::ifstream file(std::string(device.ibdev_path) + "/ports/" + std::to_string(port) +
-                     "/gid_attrs/types/" + std::to_string(index));
-  std::string type;
-  return std::getline(file, type) && type == "RoCE v2";
+                     "/gid_attrs/" + attribute + "/" + std::to_string(index));
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+/// Not of RoCE v1, nor of an interface that is in another network namespace.
+bool isUsable(const ibv_device &device, int port, int index) {
+  const std::string interface = attributeOf(device, port, "ndevs", index);
+  return attributeOf(device, port, "types", index) == "RoCE v2" && !interface.empty() &&
+         access(("/sys/class/net/" + interface).c_str(), F_OK) == 0;
 }
 
 void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, RdmaPorts &found) {
@@ -38,7 +47,9 @@ void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, Rdm
       port.state != IBV_PORT_ACTIVE)
     return;
   const uint32_t numPorts = found.ports.empty() ? 0 : found.ports.back().address.number + 1;
-  const bool isInfiniband = port.link_layer != IBV_LINK_LAYER_ETHERNET;
+  const bool isInfiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  if (!isInfiniband && port.link_layer != IBV_LINK_LAYER_ETHERNET)
+    return;
   const int numGids = std::min(port.gid_tbl_len, 255);
   for (int index = 0; index < (isInfiniband ? 1 : numGids); ++index) {
     ibv_gid gid{};
@@ -50,7 +61,7 @@ void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, Rdm
     address.isInfiniband = isInfiniband;
     address.lid = isInfiniband ? port.lid : uint16_t{0};
     if (!isInfiniband && (address.gid == PortAddress().gid || isLinkLocal(address) ||
-                          !isRoceV2(*device.context->device, number, index)))
+                          !isUsable(*device.context->device, number, index)))
       continue;
     found.ports.push_back({&device, number, static_cast<uint8_t>(index), port.active_mtu, address});
   }
@@ -58,13 +69,9 @@ void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, Rdm
 
 void addDevice(const Ibverbs &verbs, ibv_device *device, RdmaPorts &found) {
   ibv_context *context = verbs.open_device(device);
-  ibv_pd *domain = context ? verbs.alloc_pd(context) : nullptr;
-  if (!domain) {
-    if (context)
-      verbs.close_device(context);
+  if (!context)
     return;
-  }
-  const auto *opened = new RdmaDevice(context, domain, verbs.get_device_name(device));
+  const auto *opened = new RdmaDevice(context, verbs.get_device_name(device));
   constexpr uint8_t kMostPorts = 8; // asked for one that is not there a device gives an error
   for (uint8_t number = 1; number <= kMostPorts; ++number)
     addPort(verbs, *opened, number, found);
@@ -99,10 +106,12 @@ std::optional<uint32_t> distance(const PortAddress &a, const PortAddress &b) {
   return std::equal(a.gid.begin(), a.gid.begin() + prefix, b.gid.begin()) ? 0 : 1;
 }
 
-/// How many ports of its machine a rank prefers to that of this address.
-uint32_t turnOf(std::span<const PortAddress> ports, size_t index, uint32_t rank) {
-  const uint32_t numPorts = ports.back().number + 1;
-  return (ports[index].number + numPorts - rank % numPorts) % numPorts;
+/// How many ports of its machine come before that of this address in this turn.
+uint64_t numBefore(std::span<const PortAddress> ports, size_t index, uint32_t turn) {
+  uint64_t numPorts = 0;
+  for (const PortAddress &port : ports)
+    numPorts = std::max(numPorts, uint64_t{port.number} + 1);
+  return (ports[index].number + numPorts - turn % numPorts) % numPorts;
 }
 
 } // namespace
@@ -121,21 +130,18 @@ const RdmaPorts &rdmaPorts() {
   return *found;
 }
 
-PortPair choosePorts(std::span<const PortAddress> mine, uint32_t own,
-                     std::span<const PortAddress> theirs, uint32_t peer) {
-  if (own > peer) { // both compute what the lower rank does
-    const PortPair chosen = choosePorts(theirs, peer, mine, own);
-    return {chosen.theirs, chosen.mine};
-  }
+PortPair choosePorts(std::span<const PortAddress> ofFirst, uint32_t turnOfFirst,
+                     std::span<const PortAddress> ofSecond, uint32_t turnOfSecond) {
   PortPair best;
-  std::tuple<uint32_t, uint32_t, uint32_t> leastCost;
-  for (size_t i = 0; i < mine.size(); ++i)
-    for (size_t j = 0; j < theirs.size(); ++j) {
-      const auto far = distance(mine[i], theirs[j]);
+  std::tuple<uint32_t, uint64_t, uint64_t> leastCost;
+  for (size_t i = 0; i < ofFirst.size(); ++i)
+    for (size_t j = 0; j < ofSecond.size(); ++j) {
+      const auto far = distance(ofFirst[i], ofSecond[j]);
       if (!far)
         continue;
-      const std::tuple cost(*far, turnOf(mine, i, own), turnOf(theirs, j, peer));
-      if (best.mine < 0 || cost < leastCost) {
+      const std::tuple cost(*far, numBefore(ofFirst, i, turnOfFirst),
+                            numBefore(ofSecond, j, turnOfSecond));
+      if (best.first < 0 || cost < leastCost) {
         best = {static_cast<int>(i), static_cast<int>(j)};
         leastCost = cost;
       }
@@ -143,20 +149,47 @@ PortPair choosePorts(std::span<const PortAddress> mine, uint32_t own,
   return best;
 }
 
-StatusOr<Registration> Registration::make(const RdmaDevice &device, std::span<std::byte> memory,
-                                          int access) {
-  const auto verbs = Ibverbs::load();
-  if (!verbs.ok())
-    return verbs.status();
+RdmaDevice::RdmaDevice(ibv_context *context, std::string name)
+    : context(context), name(std::move(name)), notInherited(context->cmd_fd) {
+  const int events = context->async_fd;
+  fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
+}
+
+bool RdmaDevice::hasFailed(const void *queue) const {
+  const Ibverbs &verbs = **Ibverbs::load();
+  std::lock_guard lock(mutex);
+  ibv_async_event event{};
+  while (verbs.get_async_event(context, &event) == 0) {
+    switch (event.event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+      isBroken = true;
+      break;
+    case IBV_EVENT_CQ_ERR:
+      failedQueues.insert(event.element.cq);
+      break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      failedQueues.insert(event.element.qp);
+      break;
+    default:; // of ports: their connections fail if they do not come back
+    }
+    verbs.ack_async_event(&event);
+  }
+  return isBroken || failedQueues.contains(queue);
+}
+
+Status rdmaError(const std::string &what, int error) {
+  return systemError(error == ENOMEM ? what + ", is the limit of locked memory (ulimit -l) too low?"
+                                     : what,
+                     error);
+}
+
+StatusOr<Registration> Registration::make(ibv_pd *domain, std::span<std::byte> memory, int access) {
   // In parentheses: the header has a macro of this name.
-  if (ibv_mr *region = ((*verbs)->reg_mr)(device.domain, memory.data(), memory.size(), access))
+  if (ibv_mr *region = ((*Ibverbs::load())->reg_mr)(domain, memory.data(), memory.size(), access))
     return Registration(region);
-  const int error = errno;
-  std::string what =
-      "cannot register " + std::to_string(memory.size()) + " bytes with " + device.name;
-  if (error == ENOMEM)
-    what += ", is the limit of locked memory (ulimit -l) too low?";
-  return systemError(std::move(what), error);
+  return rdmaError("cannot register " + std::to_string(memory.size()) + " bytes", errno);
 }
 
 Registration::~Registration() {

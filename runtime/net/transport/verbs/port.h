@@ -6,9 +6,10 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,19 +25,23 @@ struct PortAddress {
   bool operator==(const PortAddress &) const = default;
 };
 
-/// A device that is open, and the domain that queue pairs and memory of one device share. For as
-/// long as the process lives: what is registered belongs to it.
-struct RdmaDevice {
-  RdmaDevice(ibv_context *context, ibv_pd *domain, std::string name)
-      : context(context), domain(domain), name(std::move(name)), notInherited(context->cmd_fd) {}
+/// A device that is open, for as long as the process lives. Thread safety: any.
+class RdmaDevice {
+public:
+  RdmaDevice(ibv_context *context, std::string name);
+
+  /// Whether the device, or this queue of it, has failed without saying so in a completion.
+  bool hasFailed(const void *queue) const;
 
   ibv_context *const context;
-  ibv_pd *const domain;
   const std::string name;
 
 private:
   /// As long as a child has it, memory that others may write to stays what it is.
   const ClosedInChildren notInherited;
+  mutable std::mutex mutex;
+  mutable bool isBroken = false;
+  mutable std::unordered_set<const void *> failedQueues;
 };
 
 /// A port that is up, at one of its addresses.
@@ -61,21 +66,24 @@ struct RdmaPorts {
 /// first one.
 const RdmaPorts &rdmaPorts();
 
-/// Of `mine` and `theirs`, the ports of rank `own` and of rank `peer`: by which of each the two
-/// reach each other, as both compute it. Ports on one subnet are preferred; among equal ones
-/// ranks take turns, so that all ports of a machine are used. {-1, -1}: by none.
+/// The ports of two ranks by which they reach each other, and in whose turn each of them is: ranks
+/// of one machine have different turns, so that they use different ports. Ports of one subnet are
+/// preferred. {-1, -1}: by none. Equal on both sides if both call it for the same rank as the
+/// first.
 struct PortPair {
-  int mine = -1, theirs = -1;
+  int first = -1, second = -1;
 };
-PortPair choosePorts(std::span<const PortAddress> mine, uint32_t own,
-                     std::span<const PortAddress> theirs, uint32_t peer);
+PortPair choosePorts(std::span<const PortAddress> ofFirst, uint32_t turnOfFirst,
+                     std::span<const PortAddress> ofSecond, uint32_t turnOfSecond);
+
+/// "<what>: <text of errno>", with what to do if it is for want of locked memory.
+Status rdmaError(const std::string &what, int error);
 
 /// Memory that a device may access.
 class Registration {
 public:
   /// `access`: of ibv_access_flags. SystemError says how to raise the limit of locked memory.
-  static StatusOr<Registration> make(const RdmaDevice &device, std::span<std::byte> memory,
-                                     int access);
+  static StatusOr<Registration> make(ibv_pd *domain, std::span<std::byte> memory, int access);
   Registration(Registration &&other) noexcept : region(std::exchange(other.region, nullptr)) {}
   Registration &operator=(Registration &&other) noexcept {
     std::swap(region, other.region);

@@ -30,7 +30,7 @@ uint8_t timeoutFor(std::chrono::milliseconds silence) {
 }
 
 Status noQueue(const RdmaDevice &device) {
-  return systemError("no completion queue of " + device.name, errno);
+  return rdmaError("no completion queue of " + device.name, errno);
 }
 
 } // namespace
@@ -68,9 +68,9 @@ CompletionQueue::~CompletionQueue() {
   verbs->destroy_comp_channel(channel);
 }
 
-size_t CompletionQueue::poll(std::span<ibv_wc> completions) {
+std::optional<size_t> CompletionQueue::poll(std::span<ibv_wc> completions) {
   const int found = ibv_poll_cq(queue, static_cast<int>(completions.size()), completions.data());
-  return found > 0 ? static_cast<size_t>(found) : 0;
+  return found < 0 ? std::nullopt : std::optional(static_cast<size_t>(found));
 }
 
 void CompletionQueue::arm() {
@@ -107,13 +107,15 @@ StatusOr<std::unique_ptr<QueuePair>> QueuePair::make(const RdmaPort &port, uint3
   wanted.cap = {numSends, numReceives, 1, 1, kInline};
   wanted.qp_type = IBV_QPT_RC;
   const Ibverbs &verbs = **Ibverbs::load();
-  made->pair = verbs.create_qp(port.device->domain, &wanted);
-  if (!made->pair) { // some devices have no inline data
+  made->protection = verbs.alloc_pd(port.device->context);
+  if (made->protection)
+    made->pair = verbs.create_qp(made->protection, &wanted);
+  if (made->protection && !made->pair) { // some devices have no inline data
     wanted.cap = {numSends, numReceives, 1, 1, 0};
-    made->pair = verbs.create_qp(port.device->domain, &wanted);
+    made->pair = verbs.create_qp(made->protection, &wanted);
   }
   if (!made->pair)
-    return systemError("no queue pair of " + port.device->name, errno);
+    return rdmaError("no queue pair of " + port.device->name, errno);
   made->maxInline = std::min(kInline, wanted.cap.max_inline_data);
   // Initialized: the peer may write, once there is one.
   ibv_qp_attr attributes{};
@@ -129,6 +131,23 @@ StatusOr<std::unique_ptr<QueuePair>> QueuePair::make(const RdmaPort &port, uint3
   made->own = {port.address, made->pair->qp_num, std::random_device()() & k24Bits,
                static_cast<uint32_t>(port.mtu)};
   return made;
+}
+
+QueuePair::~QueuePair() {
+  close();
+  if (protection)
+    (*Ibverbs::load())->dealloc_pd(protection);
+}
+
+void QueuePair::stop() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  (*Ibverbs::load())->modify_qp(pair, &attributes, IBV_QP_STATE);
+}
+
+bool QueuePair::hasFailed() const {
+  return port.device->hasFailed(pair) || port.device->hasFailed(sends.get()) ||
+         port.device->hasFailed(receives.get());
 }
 
 void QueuePair::close() {

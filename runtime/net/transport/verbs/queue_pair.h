@@ -20,8 +20,8 @@ public:
   CompletionQueue(CompletionQueue &&other) noexcept;
   ~CompletionQueue();
 
-  /// How many there were.
-  size_t poll(std::span<ibv_wc> completions);
+  /// How many there were; nothing: the queue has failed.
+  std::optional<size_t> poll(std::span<ibv_wc> completions);
   /// The descriptor turns readable at the next completion. Those before that are still to be
   /// polled.
   void arm();
@@ -54,7 +54,8 @@ public:
   /// the device has that.
   static StatusOr<std::unique_ptr<QueuePair>> make(const RdmaPort &port, uint32_t numSends,
                                                    uint32_t numReceives);
-  ~QueuePair() { close(); }
+  /// What is registered in its domain is not any more.
+  ~QueuePair();
   /// Nothing is sent or lands in this process's memory any more.
   void close();
   QueuePair(const QueuePair &) = delete;
@@ -64,6 +65,13 @@ public:
   /// Afterwards it can send, once the peer has connected, too, and has posted what receives it.
   /// What is not acknowledged for `silence` is an error, within four times of that.
   Status connect(const QueuePairAddress &peer, std::chrono::milliseconds silence);
+
+  /// Nothing is sent or received any more: requests fail.
+  void stop();
+  /// Whether the device says that it, or this pair, has failed.
+  bool hasFailed() const;
+  /// In which memory is registered for this pair: the peers of others have no access to it.
+  ibv_pd *domain() const { return protection; }
 
   /// Of a list of requests; whether they were taken.
   bool post(ibv_send_wr &first);
@@ -78,6 +86,7 @@ private:
       : port(port), sends(std::move(sends)), receives(std::move(receives)) {}
   Status change(ibv_qp_attr &attributes, int mask, const char *what);
 
+  ibv_pd *protection = nullptr;
   ibv_qp *pair = nullptr;
   QueuePairAddress own;
 };

@@ -54,29 +54,22 @@ StatusOr<std::unique_ptr<VerbsEndpoint>> VerbsEndpoint::make(const RdmaPort &por
 VerbsEndpoint::VerbsEndpoint(std::unique_ptr<QueuePair> given, bootstrap::Mapping mapped,
                              const Regions &regions, std::chrono::milliseconds silence)
     : regions(regions), silence(silence), pair(std::move(given)), memory(std::move(mapped)),
-      registered(Registration::make(*pair->port.device, memory.get(), IBV_ACCESS_LOCAL_WRITE)),
-      staging(memory.get().first(kStagingBytes)), buffers(memory.get().subspan(kStagingBytes)),
-      ownExtents(*pair->port.device, regions) {}
+      registered(Registration::make(pair->domain(), memory.get(), IBV_ACCESS_LOCAL_WRITE)),
+      staging(memory.get().first(kStagingBytes)), peerExtents(regions),
+      buffers(memory.get().subspan(kStagingBytes)), ownExtents(pair->domain(), regions) {}
 
 VerbsEndpoint::~VerbsEndpoint() { pair->close(); }
 
 Status VerbsEndpoint::connect(const QueuePairAddress &peer) { return pair->connect(peer, silence); }
 
-Status VerbsEndpoint::tryOut(const Deadline &deadline) {
-  const Status failed = {StatusCode::Timeout, "nothing has come over " + pair->port.text()};
-  if (!sendControl())
-    return failed;
+void VerbsEndpoint::sendTrial() { sendControl(/*isTrial=*/true); }
+
+StatusOr<bool> VerbsEndpoint::isTriedOut() {
   std::array<ibv_wc, 1> completion;
-  while (!isTriedOut) {
-    if (pair->receives.poll(completion) == 0) {
-      if (deadline.passed())
-        return failed;
-      sleepFor(std::chrono::microseconds(100));
-    } else if (std::string fault = handle(completion[0], nullptr); !fault.empty()) {
-      return {StatusCode::SystemError, pair->port.text() + ": " + fault};
-    }
-  }
-  return {};
+  while (pair->receives.poll(completion).value_or(0) != 0)
+    if (std::string fault = handle(completion[0], nullptr); !fault.empty())
+      return Status(StatusCode::SystemError, fault);
+  return wasTriedOut;
 }
 
 void VerbsEndpoint::watch(bootstrap::Descriptor given) {
@@ -120,13 +113,15 @@ Posted VerbsEndpoint::send(std::span<const std::byte> message) {
 /// Into what the device writes and what goes in frames.
 void VerbsEndpoint::cut(const Put &put) {
   pieces.clear();
+  placesToCopy.consumed(numConsumed.load(std::memory_order_acquire));
   const uint64_t size = put.bytes.size();
   for (uint64_t at = 0; at < size || pieces.empty();) {
     const uint64_t offset = put.offset + at, rest = size - at;
     const VerbsExtent *extent = peerExtents.find(put.region, offset);
     const uint64_t writable =
         extent ? std::min(rest, extent->bytes - (offset - extent->offset)) : 0;
-    const bool isWritten = writable >= kWorthWriting;
+    const bool isWritten =
+        writable >= kWorthWriting && !placesToCopy.overlap(put.region, offset, writable);
     Put part = put;
     part.offset = offset;
     part.bytes = put.bytes.subspan(at, isWritten ? writable : std::min(rest, kFrameBytes));
@@ -179,6 +174,9 @@ bool VerbsEndpoint::stage() {
   for (Piece &piece : pieces) {
     piece.header.number = numSent.fetch_add(1, std::memory_order_relaxed);
     fillHead(piece.head, piece.header, piece.extent != nullptr, 0);
+    if (!piece.extent && piece.header.kind == FrameHeader::kPut)
+      placesToCopy.add(piece.header.number, piece.header.region, piece.header.offset,
+                       piece.header.bytes);
     std::ranges::copy(piece.bytes,
                       piece.extent ? piece.data.begin() : piece.head.begin() + sizeof(VerbsHead));
   }
@@ -237,17 +235,19 @@ bool VerbsEndpoint::postPieces() {
 /// What has been carried out.
 void VerbsEndpoint::reap() {
   std::array<ibv_wc, 16> completions;
-  for (size_t found = completions.size(); found == completions.size() && !cannotSend;) {
-    found = pair->sends.poll(completions);
-    for (const ibv_wc &completion : std::span(completions).first(found)) {
-      if (completion.status != IBV_WC_SUCCESS) {
-        stopSending((*Ibverbs::load())->wc_status_str(completion.status));
-        break;
-      }
+  while (!cannotSend) {
+    const auto found = pair->sends.poll(completions);
+    if (!found)
+      stopSending("its completion queue has failed");
+    for (const ibv_wc &completion : std::span(completions).first(found.value_or(0))) {
+      if (completion.status != IBV_WC_SUCCESS)
+        return stopSending((*Ibverbs::load())->wc_status_str(completion.status));
       staging.freeUntil(sent.front().stagingEnd);
       numRequests -= sent.front().numRequests;
       sent.pop_front();
     }
+    if (found.value_or(0) < completions.size())
+      return;
   }
 }
 
@@ -265,28 +265,46 @@ bool VerbsEndpoint::isDelivered() const {
 
 // --- The receiving thread.
 
+/// The peer sends no more than there is room for, so it has to know how much was consumed.
+bool VerbsEndpoint::owesControl() const {
+  const uint64_t untold =
+      numReceived.load(std::memory_order_relaxed) - numTold.load(std::memory_order_relaxed);
+  return untold >= kFrames / 2 || (ownExtents.hasNew() && ownExtents.numTold() == numKnownToPeer);
+}
+
+void VerbsEndpoint::tellPeer() {
+  if (owesControl())
+    sendControl(/*isTrial=*/false);
+}
+
 /// A head without a frame: how much was consumed, and new extents. False: not now, but receive() is
 /// called when it may go.
-bool VerbsEndpoint::sendControl() {
+bool VerbsEndpoint::sendControl(bool isTrial) {
   std::lock_guard lock(sending);
-  reap();
-  const std::span<std::byte> whole =
-      cannotSend || numRequests >= kFrameRequests + kControls
-          ? std::span<std::byte>()
-          : staging.take(sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent), 0);
-  if (whole.empty()) {
-    pair->sends.arm();
-    return false;
+  for (const bool isFirst : {true, false}) {
+    reap();
+    if (cannotSend || !(isTrial || owesControl())) // a frame has told it meanwhile
+      return true;
+    if (numRequests < kFrameRequests + kControls)
+      if (const auto place =
+              staging.take(sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent), 0);
+          !place.empty())
+        return postControl(place);
+    if (isFirst)
+      pair->sends.arm(); // then looks once more
   }
+  return false;
+}
+
+bool VerbsEndpoint::postControl(std::span<std::byte> place) {
   const std::vector<VerbsExtent> extents = ownExtents.takeNew(kMostExtents);
-  fillHead(whole, {}, false, extents.size());
+  fillHead(place, {}, false, extents.size());
   const auto bytes = std::as_bytes(std::span(extents));
-  std::ranges::copy(bytes, whole.begin() + sizeof(VerbsHead));
-  ibv_sge memory = {reinterpret_cast<uint64_t>(whole.data()),
-                    static_cast<uint32_t>(sizeof(VerbsHead) + bytes.size()),
-                    registered->localKey()};
+  std::ranges::copy(bytes, place.begin() + sizeof(VerbsHead));
+  ibv_sge range = {reinterpret_cast<uint64_t>(place.data()),
+                   static_cast<uint32_t>(sizeof(VerbsHead) + bytes.size()), registered->localKey()};
   ibv_send_wr request{};
-  request.sg_list = &memory;
+  request.sg_list = &range;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED;
@@ -297,51 +315,54 @@ bool VerbsEndpoint::sendControl() {
   return true;
 }
 
-/// The peer sends no more than there is room for, so it has to know how much was consumed.
-void VerbsEndpoint::tellPeer() {
-  const uint64_t untold =
-      numReceived.load(std::memory_order_relaxed) - numTold.load(std::memory_order_relaxed);
-  if (untold >= kFrames / 2 || (ownExtents.hasNew() && ownExtents.numTold() == numKnownToPeer))
-    sendControl();
-}
-
 bool VerbsEndpoint::receive(Sink &sink) {
   if (isDown())
     return false;
   std::optional<std::string> ended; // before what is polled from then on
   std::array<ibv_wc, 16> completions;
   for (size_t handled = 0; handled < kMostReceived;) {
-    const size_t found = pair->receives.poll(completions);
-    for (const ibv_wc &completion : std::span(completions).first(found))
+    const auto found = pair->receives.poll(completions);
+    if (!found)
+      ended = "its completion queue has failed";
+    for (const ibv_wc &completion : std::span(completions).first(found.value_or(0)))
       if (std::string fault = handle(completion, &sink); !fault.empty()) {
         fail(std::move(fault));
         return false;
       }
-    handled += found;
+    handled += found.value_or(0);
     tellPeer();
-    if (found != 0)
+    if (found.value_or(0) != 0)
       continue;
     if (ended) {
       fail(std::move(*ended));
       return false;
     }
-    ended = whySocketEnded();
+    ended = whyEnded();
     if (!ended && !watchForMore())
       return false;
   }
   return true;
 }
 
+/// The peer's end, or what keeps this side from sending.
+std::optional<std::string> VerbsEndpoint::whyEnded() {
+  if (auto why = whySocketEnded())
+    return why;
+  std::lock_guard lock(sending);
+  return cannotSend ? std::optional(pair->port.text() + ": " + whyCannotSend) : std::nullopt;
+}
+
 /// There was nothing. Whether to look once more before the descriptors tell.
 bool VerbsEndpoint::watchForMore() {
+  bool hasSent = false;
   {
     std::lock_guard lock(sending);
-    if (pair->sends.isArmed() && pair->sends.takeEvents())
-      madeRoom = true;
+    hasSent = pair->sends.isArmed() && pair->sends.takeEvents();
   }
+  madeRoom |= hasSent;
   pair->receives.takeEvents();
   if (pair->receives.isArmed())
-    return false;
+    return hasSent; // what the peer is owed may go now
   pair->receives.arm();
   return true;
 }
@@ -370,9 +391,14 @@ std::string VerbsEndpoint::handle(const ibv_wc &completion, Sink *sink) {
            std::to_string(expected);
   std::string fault = head.frame.kind == 0 ? handleExtents(head, buffer + sizeof head)
                                            : handleFrame(head, buffer + sizeof head, sink);
-  if (fault.empty() && !postReceive(completion.wr_id))
-    fault = "its device takes no requests to receive";
-  return fault;
+  if (!fault.empty())
+    return fault;
+  // The peer is told of room that there is.
+  if (!postReceive(completion.wr_id))
+    return "its device takes no requests to receive";
+  if (head.frame.kind != 0)
+    numReceived.fetch_add(1, std::memory_order_release);
+  return "";
 }
 
 std::string VerbsEndpoint::handleFrame(const VerbsHead &head, const std::byte *bytes, Sink *sink) {
@@ -392,12 +418,11 @@ std::string VerbsEndpoint::handleFrame(const VerbsHead &head, const std::byte *b
     ownExtents.count(header.region, header.offset, header.bytes);
   }
   storeWord(header, regions);
-  numReceived.store(number + 1, std::memory_order_release);
   return "";
 }
 
 std::string VerbsEndpoint::handleExtents(const VerbsHead &head, const std::byte *bytes) {
-  isTriedOut = true;
+  wasTriedOut = true;
   std::lock_guard lock(sending);
   for (uint32_t i = 0; i < head.numExtents; ++i) {
     VerbsExtent extent;
@@ -434,11 +459,16 @@ void VerbsEndpoint::checkPeer() {
     return;
   if (auto gone = liveness->whyGone())
     fail(std::move(*gone));
+  else if (pair->hasFailed())
+    fail(pair->port.text() + " has failed");
 }
 
+/// The peer sees it, too, however this side has come to know; and has no access any more.
 void VerbsEndpoint::fail(std::string reason) {
   why = std::move(reason);
   down.store(true, std::memory_order_release);
+  pair->stop();
+  shutdown(socket.get(), SHUT_RDWR);
 }
 
 } // namespace occl::net

@@ -40,8 +40,11 @@ public:
   const QueuePairAddress &address() const { return pair->address(); }
   std::string portText() const { return pair->port.text(); }
   Status connect(const QueuePairAddress &peer);
-  /// Once the peer has connected, too: whether something gets there, and from there. Timeout.
-  Status tryOut(const Deadline &deadline);
+  /// Once the peer has connected, too: sends something that says nothing, again now and then, as
+  /// one that is lost alone is repeated late.
+  void sendTrial();
+  /// Whether the peer's has come. An error: what has failed.
+  StatusOr<bool> isTriedOut();
   /// `socket`: connected to the peer, which says nothing there from now on: what comes is its end.
   void watch(bootstrap::Descriptor socket);
 
@@ -89,8 +92,11 @@ private:
   void stopSending(std::string reason);
 
   // The receiving thread's.
-  bool sendControl();
+  bool owesControl() const;
+  bool sendControl(bool isTrial);
+  bool postControl(std::span<std::byte> place);
   void tellPeer();
+  std::optional<std::string> whyEnded();
   bool watchForMore();
   std::string handle(const ibv_wc &completion, Sink *sink);
   std::string handleFrame(const VerbsHead &head, const std::byte *bytes, Sink *sink);
@@ -120,6 +126,7 @@ private:
   size_t numRequests = 0;      // that may not have been carried out
   Atomic<uint64_t> numSent{0}; // frames
   PeerExtents peerExtents;
+  PlacesToCopy placesToCopy;
   uint32_t numPeerExtents = 0; // of these
   bool cannotSend = false;
   std::string whyCannotSend;
@@ -132,7 +139,7 @@ private:
   uint32_t numKnownToPeer = 0;     // of these
   Atomic<uint64_t> numReceived{0}; // frames
   Atomic<uint64_t> numTold{0};     // of these the peer is told that they were consumed
-  bool isTriedOut = false, madeRoom = false;
+  bool wasTriedOut = false, madeRoom = false;
   std::string why; // before `down`
   Atomic<bool> down{false};
 };

@@ -1,10 +1,8 @@
-// Endpoints over RDMA, between the first and the last port of this machine. Without a device tests
-// are skipped, unless OCCL_REQUIRE_VERBS is set: `make verbs` brings devices along.
-#include "runtime/net/choose_transport.h"
-#include "runtime/net/rendezvous/socket.h"
+// Endpoints over RDMA. Tests are skipped without a device; `make verbs` brings some along.
 #include "runtime/net/transport/testing/conformance.h"
+#include "runtime/net/transport/testing/traffic.h"
+#include "runtime/net/transport/verbs/testing/over_verbs.h"
 #include "runtime/net/transport/verbs/verbs_endpoint.h"
-#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
+#include <optional>
 #include <string>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -25,41 +22,6 @@ namespace occl::net {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr auto kSilence = 2s;
-
-bool hasDevice() { return rdmaPorts().ports.size() >= 2; }
-
-/// As two ranks do.
-StatusOr<Connected> connectSide(Descriptor socket, Side &side, uint32_t rank) {
-  return connectEndpoint(std::move(socket), {rank, 1 - rank, side.regions, kSilence, {true, false}},
-                         Deadline(20s));
-}
-
-std::pair<Descriptor, Descriptor> socketPair() {
-  auto listener = listenOn(loopback(0));
-  auto first = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
-  auto second = acceptFrom(*listener, Deadline(5s));
-  return {std::move(*first), std::move(*second)};
-}
-
-void overVerbs(Side &a, Side &b) {
-  if (!hasDevice()) {
-    ASSERT_EQ(std::getenv("OCCL_REQUIRE_VERBS"), nullptr) << rdmaPorts().whyNone;
-    GTEST_SKIP() << rdmaPorts().whyNone;
-  }
-  auto sockets = socketPair();
-  std::thread other([&] {
-    auto connected = connectSide(std::move(sockets.second), b, 1);
-    ASSERT_TRUE(connected.ok()) << connected.status().message();
-    b.endpoint = std::move(connected->endpoint);
-  });
-  auto connected = connectSide(std::move(sockets.first), a, 0);
-  other.join();
-  ASSERT_TRUE(connected.ok()) << connected.status().message();
-  ASSERT_EQ(connected->how.substr(0, 5), "RDMA ");
-  a.endpoint = std::move(connected->endpoint);
-}
 
 INSTANTIATE_TEST_SUITE_P(Verbs, Transport, ::testing::Values(overVerbs));
 
@@ -74,89 +36,8 @@ protected:
   Side a, b;
 };
 
-/// Sends puts of many sizes to random places, and checks what arrives: each 8 bytes of a put are
-/// its number, and the place of a put is that of its number, so that nothing later covers it.
-class Traffic {
-public:
-  Traffic(unsigned seed, uint64_t numPuts) : random(seed) {
-    for (uint64_t i = 1; i <= numPuts; ++i) {
-      const uint64_t most = random() % 3 == 0 ? kMaxPut : random() % 2 ? 16 << 10 : 64;
-      sizes.push_back((random() % most) / 8 * 8);
-    }
-  }
-
-  /// Whether it was taken. Words: the number that was sent, and the number that the peer has read.
-  bool sendOne(Side &side, uint64_t number) {
-    const uint64_t size = sizes[number - 1];
-    bytes.assign(size / 8, number);
-    return side.endpoint->put({.region = 1,
-                               .offset = placeOf(number),
-                               .bytes = std::as_bytes(std::span(bytes)),
-                               .hasWord = true,
-                               .wordOffset = kSentWord,
-                               .word = number}) == Posted::Yes;
-  }
-  bool isRight(const Side &side, uint64_t number) const {
-    const uint64_t *place = &side.memory[1][placeOf(number) / 8];
-    return std::all_of(place, place + sizes[number - 1] / 8,
-                       [&](uint64_t word) { return word == number; });
-  }
-  uint64_t size() const { return sizes.size(); }
-  static constexpr uint64_t kSentWord = kRegionBytes - 8;
-  /// Two puts may be under way: the places are halves of the region.
-  static constexpr uint64_t kUnderWay = 2;
-
-private:
-  uint64_t placeOf(uint64_t number) const {
-    return number % kUnderWay * (kRegionBytes / 2) + number * 64 % 4096;
-  }
-
-  std::mt19937 random;
-  std::vector<uint64_t> sizes, bytes;
-};
-
-/// One rank of a conversation: sends its puts, and checks the peer's.
-void converse(Side &side, Traffic &own, const Traffic &theirs, std::string &fault) {
-  uint64_t sent = 0, seen = 0;
-  const auto end = std::chrono::steady_clock::now() + 100s;
-  while (sent < own.size() || seen < theirs.size()) {
-    if (std::chrono::steady_clock::now() > end || side.endpoint->isDown()) {
-      fault = "sent " + std::to_string(sent) + ", seen " + std::to_string(seen) + ": " +
-              side.endpoint->whyDown();
-      return;
-    }
-    // The peer says in region 0 how many it has checked.
-    if (sent < own.size() && sent < side.word(0, 0) + Traffic::kUnderWay)
-      sent += own.sendOne(side, sent + 1);
-    if (!side.endpoint->receive(side))
-      std::this_thread::sleep_for(20us);
-    const uint64_t there = side.word(1, Traffic::kSentWord);
-    while (seen < there)
-      if (!theirs.isRight(side, ++seen)) {
-        fault = "put " + std::to_string(seen) + " is damaged";
-        return;
-      }
-    while (side.endpoint->put({.hasWord = true, .wordOffset = 0, .word = seen}) == Posted::Full)
-      side.endpoint->receive(side);
-  }
-  // The last count has to get there.
-  while (!side.endpoint->isDelivered() && !side.endpoint->isDown())
-    side.endpoint->receive(side);
-}
-
-void converseBoth(Side &a, Side &b, uint64_t numPuts) {
-  const auto seed = static_cast<unsigned>(printedSeed());
-  Traffic ofA(seed, numPuts), ofB(seed + 1, numPuts);
-  std::string faults[2];
-  std::thread other([&] { converse(b, ofB, ofA, faults[1]); });
-  converse(a, ofA, ofB, faults[0]);
-  other.join();
-  EXPECT_EQ(faults[0], "");
-  EXPECT_EQ(faults[1], "");
-}
-
 TEST_F(Verbs, RandomPutsInBothDirectionsAreRight) {
-  converseBoth(a, b, 1000);
+  converse(a, b, 1000);
   // What is much used is registered, and then written by the device.
   EXPECT_GT(bytesWritten(a), 10u << 20);
   EXPECT_GT(bytesWritten(b), 10u << 20);
@@ -165,9 +46,10 @@ TEST_F(Verbs, RandomPutsInBothDirectionsAreRight) {
 /// A region whose end is no multiple of an extent, and puts across extents.
 TEST_F(Verbs, PutsAcrossExtentsAreRight) {
   constexpr uint64_t kBytes = 2 * kExtentBytes + 4096;
-  std::vector<std::byte> memory(kBytes), sent(kMaxPut);
+  std::vector<std::byte> memory(kBytes), other(kBytes), sent(kMaxPut);
   a.endpoint.reset();
   b.endpoint.reset();
+  a.regions[3] = other;
   b.regions[3] = memory;
   overVerbs(a, b);
   uint64_t word = 0;
@@ -240,59 +122,117 @@ TEST_F(Verbs, AKilledProcessIsNoticed) {
   ASSERT_TRUE(WIFSIGNALED(status));
   const auto ended = std::chrono::steady_clock::now();
   EXPECT_TRUE(a.await([&] { return a.endpoint->isDown(); }));
-  EXPECT_LT(std::chrono::steady_clock::now() - ended, kSilence);
+  EXPECT_LT(std::chrono::steady_clock::now() - ended, kVerbsSilence);
   EXPECT_EQ(a.endpoint->whyDown(), "closed by the peer");
   EXPECT_EQ(a.messages, std::vector<std::string>{"last"});
 }
 
-/// A child made by fork() keeps a copy of all descriptors, and lives on.
+/// A child made by fork() has copies of all descriptors, and lives on when its parent is killed.
 TEST_F(Verbs, AChildThatLivesOnHidesNoEnd) {
-  const pid_t child = fork();
-  if (child == 0) {
-    pause();
+  a.endpoint.reset();
+  b.endpoint.reset();
+  auto sockets = socketPair();
+  int toChild[2];
+  ASSERT_EQ(pipe(toChild), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    sockets.first = Descriptor();
+    Side there;
+    auto connected = connectSide(std::move(sockets.second), there, 1);
+    if (connected.ok() && fork() != 0)
+      kill(getpid(), SIGKILL);
+    close(toChild[1]);
+    char byte = 0;
+    (void)!read(toChild[0], &byte, 1); // until the test is over
     _exit(0);
   }
-  a.endpoint.reset();
-  EXPECT_TRUE(b.await([&] { return b.endpoint->isDown(); }));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  sockets.second = Descriptor();
+  auto connected = connectSide(std::move(sockets.first), a, 0);
+  ASSERT_TRUE(connected.ok()) << connected.status().message();
+  a.endpoint = std::move(connected->endpoint);
+  waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(a.await([&] { return a.endpoint->isDown(); }));
+  close(toChild[0]);
+  close(toChild[1]);
 }
 
-/// As a user whose locked memory is limited.
-TEST_F(Verbs, WhatCannotBeRegisteredGoesInFrames) {
-  a.endpoint.reset();
-  b.endpoint.reset();
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit = {4 << 20, 4 << 20}; // what both ends need, and no extents
-    Side c, d;
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
-      _exit(3);
-    overVerbs(c, d);
-    if (!c.endpoint || !d.endpoint)
-      _exit(2);
-    converseBoth(c, d, 300);
-    _exit(HasFailure() || bytesWritten(c) != 0);
+/// A peer that sends what no endpoint does.
+class DamagedPeer {
+public:
+  explicit DamagedPeer(Side &victim) : memory(std::move(*bootstrap::Mapping::anonymous(1 << 16))) {
+    const RdmaPort &port = rdmaPorts().ports.front();
+    pair = std::move(*QueuePair::make(port, 16, 80));
+    registered.emplace(
+        std::move(*Registration::make(pair->domain(), memory.get(), IBV_ACCESS_LOCAL_WRITE)));
+    for (int i = 0; i < 80; ++i) { // what the victim says
+      ibv_sge range = {reinterpret_cast<uint64_t>(memory.get().data()) + 4096, 1 << 13,
+                       registered->localKey()};
+      ibv_recv_wr request{};
+      request.sg_list = &range;
+      request.num_sge = 1;
+      EXPECT_TRUE(pair->post(request));
+    }
+    auto made = std::move(*VerbsEndpoint::make(port, victim.regions, kVerbsSilence));
+    EXPECT_TRUE(made->connect(pair->address()).ok());
+    EXPECT_TRUE(pair->connect(made->address(), kVerbsSilence).ok());
+    auto sockets = socketPair();
+    socket = std::move(sockets.first);
+    made->watch(std::move(sockets.second));
+    victim.endpoint = std::move(made);
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
-}
 
-TEST_F(Verbs, WithoutEnoughLockedMemoryTheErrorSaysSo) {
-  a.endpoint.reset();
-  b.endpoint.reset();
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit = {64 << 10, 64 << 10};
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
-      _exit(3);
-    const auto made = VerbsEndpoint::make(rdmaPorts().ports.front(), a.regions, kSilence);
-    _exit(made.ok() || made.status().message().find("ulimit -l") == std::string::npos);
+  void send(const VerbsHead &head, uint64_t bytes = sizeof(VerbsHead),
+            const VerbsExtent &extent = {}) {
+    std::memcpy(memory.get().data(), &head, sizeof head);
+    std::memcpy(memory.get().data() + sizeof head, &extent, sizeof extent);
+    ibv_sge range = {reinterpret_cast<uint64_t>(memory.get().data()), static_cast<uint32_t>(bytes),
+                     registered->localKey()};
+    ibv_send_wr request{};
+    request.sg_list = &range;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_SEND;
+    request.send_flags = IBV_SEND_SIGNALED;
+    EXPECT_TRUE(pair->post(request));
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+
+private:
+  const bootstrap::Mapping memory;
+  std::unique_ptr<QueuePair> pair;
+  std::optional<Registration> registered;
+  Descriptor socket;
+};
+
+TEST_F(Verbs, DamagedHeadsEndTheConnection) {
+  const auto expectDown = [&](VerbsHead head, uint64_t bytes, VerbsExtent extent = {}) {
+    Side victim;
+    DamagedPeer peer(victim);
+    // A good one first, so that it is not down for another reason.
+    peer.send({.frame = {.kind = FrameHeader::kPut, .hasWord = 1, .wordOffset = 8, .word = 1}});
+    ASSERT_TRUE(victim.await([&] { return victim.word(0, 8) == 1; }));
+    head.frame.number += head.frame.kind != 0;
+    peer.send(head, bytes, extent);
+    EXPECT_TRUE(victim.await([&] { return victim.endpoint->isDown(); }));
+    EXPECT_NE(victim.endpoint->whyDown().find("the peer"), std::string::npos)
+        << victim.endpoint->whyDown();
+    EXPECT_EQ(victim.word(0, 8), 1u);
+  };
+  constexpr uint64_t kHead = sizeof(VerbsHead);
+  const FrameHeader word = {.kind = FrameHeader::kPut, .hasWord = 1, .wordOffset = 8, .word = 2};
+  FrameHeader with8 = word, otherNumber = word, outside = word;
+  with8.bytes = 8;
+  otherNumber.number = 1;
+  outside.region = kNumRegions;
+  expectDown({.frame = word}, kHead - 1);
+  expectDown({.frame = word}, kHead + 8);
+  expectDown({.frame = with8}, kHead);
+  expectDown({.frame = with8, .isPlaced = 1}, kHead + 8);
+  expectDown({.frame = otherNumber}, kHead);
+  expectDown({.frame = outside}, kHead);
+  expectDown({.frame = {.kind = 3}}, kHead);
+  expectDown({.frame = word, .consumed = 1}, kHead); // of what was never sent
+  expectDown({.frame = {}, .numExtents = 2}, kHead + sizeof(VerbsExtent));
+  expectDown({.frame = {}, .numExtents = 1}, kHead + sizeof(VerbsExtent), {.region = kNumRegions});
+  expectDown({.frame = {}, .numExtents = 1}, kHead + sizeof(VerbsExtent), {.offset = 8});
 }
 
 } // namespace

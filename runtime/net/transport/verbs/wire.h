@@ -35,8 +35,8 @@ inline constexpr uint64_t kFrameBytes = 8 << 10;
 static_assert(kFrameBytes >= kMaxMessage);
 /// Frames that a receiver has room for. After half of them it says how many it has consumed.
 inline constexpr uint32_t kFrames = 64;
-/// And heads without a frame: one to try the connection, two after half of the frames each, and one
-/// with extents, which is not followed by another one before the peer knows them.
-inline constexpr uint32_t kControls = 4;
+/// And heads without a frame: of the trial, three of credit, and one with extents, which is not
+/// followed by another one before the peer knows them.
+inline constexpr uint32_t kControls = 8;
 
 } // namespace occl::net
