@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
+.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -11,6 +11,7 @@ help:
 	@echo "make test                  build everything, run all tests"
 	@echo "make torch                 the Python package, and PyTorch's backend occl on CPUs with two versions of PyTorch, fetched once; torch-all: with ten"
 	@echo "make machines              ranks on several machines, which network namespaces stand for: results, bytes on the wire, cut cables"
+	@echo "make verbs                 RDMA between soft NICs of User-Mode Linux, whose kernel is built once: some minutes"
 	@echo "make view                  the page of occl view in a headless Chromium: what it draws, and how fast"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
@@ -46,6 +47,10 @@ test:
 machines:
 	@tools/setup.sh
 	@$(BAZEL) test //test/machines/... --test_env=OCCL_REQUIRE_NAMESPACES=1 --local_test_jobs=1
+
+verbs:
+	@tools/setup.sh verbs
+	@test/verbs/tests.sh
 
 view:
 	@tools/setup.sh view

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|format|fuzz|python|torch|view]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|format|fuzz|python|torch|verbs|view]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
@@ -10,6 +10,7 @@ packages=(
   libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
   libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
+  libibverbs-dev # the header of RDMA's verbs; the library itself is loaded where there is one
   libzstd-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
   iproute2 # ip: network namespaces in the place of machines, for tests
@@ -23,9 +24,13 @@ for group in "$@"; do
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
   torch) packages+=(python3-dev python3-venv) ;; # PyTorch's backend
+  verbs) # a kernel with soft RoCE, and what uses it
+    packages+=(linux-source-6.1 xz-utils flex bison bc busybox-static)
+    packages+=(ibverbs-providers ibverbs-utils)
+    ;;
   view) packages+=(chromium) ;; # in which the page of `occl view` is tested
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python, torch, view" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python, torch, verbs, view" >&2
     exit 2
     ;;
   esac

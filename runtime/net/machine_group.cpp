@@ -3,11 +3,11 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
+#include "runtime/net/choose_transport.h"
 #include "runtime/net/even_islands.h"
 #include "runtime/net/network.h"
 #include "runtime/net/rendezvous/host_id.h"
 #include "runtime/net/rendezvous/rendezvous.h"
-#include "runtime/net/transport/tcp.h"
 
 #include <algorithm>
 #include <charconv>
@@ -125,12 +125,15 @@ private:
   Status connectAll();
   Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
+  Status makeEndpoints(std::vector<ConnectRequest> requests);
+  uint32_t turnOf(uint32_t rank) const;
   Origin origin(const Hash &host) const;
   std::vector<Hash> hosts() const;
 
   const MachineGroupOptions &options;
   const Deadline deadline;
   std::chrono::milliseconds silence;
+  AllowedTransports allowed;
   Meeting meeting;
   bool mayBeLocal = false; // then ranks of one island are a group of one machine
   std::optional<Met> met;
@@ -140,6 +143,10 @@ private:
 };
 
 StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor listener) {
+  auto transports = transportsOfEnvironment();
+  if (!transports.ok())
+    return transports.status();
+  allowed = *transports;
   Card card;
   card.host = host;
   card.segmentBytes = options.segmentBytes;
@@ -291,9 +298,17 @@ Status Joiner::connectTo(uint32_t peer, const Hash &key) {
   return {};
 }
 
+/// Among the ranks of its machine.
+uint32_t Joiner::turnOf(uint32_t rank) const {
+  return static_cast<uint32_t>(
+      std::count_if(met->cards.begin(), met->cards.begin() + rank,
+                    [&](const Card &card) { return card.host == met->cards[rank].host; }));
+}
+
 /// `own`: this rank's segment, which has the same layout.
 StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
   std::vector<Mapping> mirrors(options.numRanks);
+  std::vector<ConnectRequest> requests;
   for (uint32_t peer : others) {
     auto memory = Mapping::anonymous(own.size());
     if (!memory.ok())
@@ -304,12 +319,29 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
       return mirror.status();
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
     remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
-    remotes.back().endpoint =
-        makeTcpEndpoint(std::move(sockets[peer]),
-                        regionsFor(*mirror, own.data(), peer, options.isOnDevice), silence);
+    requests.push_back({peer, turnOf(options.rank), turnOf(peer), std::move(sockets[peer]),
+                        regionsFor(*mirror, own.data(), peer, options.isOnDevice)});
     mirrors[peer] = std::move(*memory);
   }
+  if (Status connected = makeEndpoints(std::move(requests)); !connected.ok())
+    return connected;
   return mirrors;
+}
+
+/// Of all remotes.
+Status Joiner::makeEndpoints(std::vector<ConnectRequest> requests) {
+  auto connected = connectEndpoints(options.rank, std::move(requests), silence, allowed, deadline);
+  if (!connected.ok())
+    return connected.status();
+  const char *debug = std::getenv("OCCL_DEBUG");
+  const bool explains = debug && std::string_view(debug) == "info";
+  for (size_t i = 0; i < remotes.size(); ++i) {
+    remotes[i].endpoint = std::move((*connected)[i].endpoint);
+    if (explains)
+      std::fprintf(stderr, "occl: rank %u reaches rank %u by %s\n", options.rank, remotes[i].rank,
+                   (*connected)[i].how.c_str());
+  }
+  return {};
 }
 
 /// Known to all ranks of the parent, and of use for one meeting.

@@ -136,8 +136,12 @@ bool Network::send() {
   bool all = true;
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = peers[i];
-    const bool sent = sendTo(i) & peer.remote.endpoint->flush();
-    peer.isFull.store(!sent, std::memory_order_seq_cst);
+    bool sent = sendTo(i) & peer.remote.endpoint->flush();
+    // Room that came before this was known woke nobody.
+    if (!sent && !peer.isFull.exchange(true, std::memory_order_seq_cst))
+      sent = sendTo(i) & peer.remote.endpoint->flush();
+    if (sent)
+      peer.isFull.store(false, std::memory_order_seq_cst);
     all &= sent;
   }
   dropFinished();
@@ -345,6 +349,8 @@ bool Network::receive(size_t index) {
   if (peer.wasDown)
     return false;
   const bool more = peer.remote.endpoint->receive(peer);
+  if (peer.remote.endpoint->hasMadeRoom() && peer.isFull.load(std::memory_order_seq_cst))
+    wakeSender();
   if (peer.remote.endpoint->isDown()) {
     peer.wasDown = true;
     std::lock_guard lock(mutex); // whoever waits looks before or after this

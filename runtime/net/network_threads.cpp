@@ -43,10 +43,10 @@ Status Network::start(std::shared_ptr<bootstrap::SharedBell> bell) {
   };
   bool isWatched = watch(made->wakeUp.get(), EPOLLIN, peers.size());
   for (size_t i = 0; i < peers.size(); ++i)
-    isWatched = isWatched && watch(peers[i].remote.endpoint->descriptor(),
-                                   EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
+    for (int descriptor : peers[i].remote.endpoint->descriptors())
+      isWatched = isWatched && watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
   if (!isWatched)
-    return systemError("cannot watch the network's sockets", errno);
+    return systemError("cannot watch the network's descriptors", errno);
   threads = std::move(made);
   threads->sender = Thread([this] { runSender(); });
   threads->receiver = Thread([this] { runReceiver(); });

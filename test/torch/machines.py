@@ -181,7 +181,6 @@ def run(name: str) -> str | None:
             expected = 4 - len(STATUSES.get(name, {})) - (name == "end_without_destroying")
             while store.add("done", 0) < expected:
                 time.sleep(0.01)
-        os._exit(0)
     ranks = Ranks(4, body)
     if not ranks.wait(LIMIT):
         return f"hangs: not over within {LIMIT} s\n{ranks.outputs()}"

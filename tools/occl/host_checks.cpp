@@ -1,6 +1,7 @@
 #include "tools/occl/host_checks.h"
 
 #include "runtime/api/occl.h"
+#include "runtime/net/transport/verbs/port.h"
 #include "tools/occl-run/launch/launcher.h"
 
 #include <fmt/format.h>
@@ -96,6 +97,30 @@ void checkAccess(Report &report) {
                "occlMemAlloc. See kernel.yama.ptrace_scope, and the capabilities of containers");
 }
 
+/// Of several machines.
+void checkRdma(Report &report) {
+  const net::RdmaPorts &found = net::rdmaPorts();
+  std::string ports;
+  uint32_t numPorts = 0;
+  for (const net::RdmaPort &port : found.ports)
+    if (port.address.number == numPorts) { // at its first address
+      ports += (ports.empty() ? "" : ", ") + port.text();
+      ++numPorts;
+    }
+  rlimit locked = {};
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  if (numPorts == 0)
+    report.add(Finding::Good, "RDMA",
+               "none, so other machines are reached over TCP: " + found.whyNone);
+  else if (locked.rlim_cur < (64 << 20) && geteuid() != 0)
+    report.add(Finding::Limited, "RDMA",
+               fmt::format("{}; {} KiB of locked memory", ports, locked.rlim_cur >> 10),
+               "each rank of another machine takes 1.6 MiB, and what is much used is locked, too: "
+               "raise the limit (ulimit -l), best to unlimited");
+  else
+    report.add(Finding::Good, "RDMA", ports);
+}
+
 /// One of the two processes: 0 if the sum is right.
 int sumUp(uint32_t rank) {
   occlComm_t comm = nullptr;
@@ -132,6 +157,7 @@ void checkHost(Report &report) {
   checkSharedMemory(report);
   checkDescriptors(report);
   checkAccess(report);
+  checkRdma(report);
   checkSum(report);
 }
 

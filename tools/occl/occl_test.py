@@ -121,7 +121,7 @@ def test_signals_that_only_this_process_gets_are_passed_on() -> None:
 def test_doctor() -> None:
     out = occl("doctor")[0]
     assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out
-    assert "CUDA" in out
+    assert "CUDA" in out and "RDMA" in out, out
 
 
 for name, test in list(globals().items()):

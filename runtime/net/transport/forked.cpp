@@ -27,6 +27,7 @@ void afterForkInParent() { registry().mutex.unlock(); }
 void afterForkInChild() {
   for (int descriptor : registry().descriptors)
     close(descriptor);
+  registry().descriptors.clear(); // whatever has these numbers next is the child's
   registry().mutex.unlock();
 }
 

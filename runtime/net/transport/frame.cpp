@@ -3,6 +3,7 @@
 #include "runtime/sync/atomic.h"
 
 #include <bit>
+#include <cstring>
 
 namespace occl::net {
 
@@ -54,6 +55,16 @@ std::string faultOf(const FrameHeader &header, uint64_t number, const Regions &r
 
 std::byte *placeOf(const FrameHeader &header, const Regions &regions) {
   return regions[header.region].data() + header.offset;
+}
+
+bool isOneWord(const std::byte *place, uint64_t bytes) {
+  return bytes == sizeof(uint64_t) && reinterpret_cast<uintptr_t>(place) % sizeof(uint64_t) == 0;
+}
+
+void storeWordAt(std::byte *place, const std::byte *bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  storeShared(reinterpret_cast<uint64_t *>(place), word, std::memory_order_relaxed);
 }
 
 void storeWord(const FrameHeader &header, const Regions &regions) {

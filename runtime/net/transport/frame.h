@@ -31,6 +31,9 @@ FrameHeader headerOfMessage(uint64_t bytes, uint64_t number);
 std::string faultOf(const FrameHeader &header, uint64_t number, const Regions &regions);
 /// Where the bytes of a put without fault go.
 std::byte *placeOf(const FrameHeader &header, const Regions &regions);
+/// Bytes that nobody may see a part of.
+bool isOneWord(const std::byte *place, uint64_t bytes);
+void storeWordAt(std::byte *place, const std::byte *bytes);
 /// After its bytes are there.
 void storeWord(const FrameHeader &header, const Regions &regions);
 

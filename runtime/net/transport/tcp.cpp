@@ -2,6 +2,7 @@
 
 #include "runtime/net/transport/forked.h"
 #include "runtime/net/transport/frame.h"
+#include "runtime/net/transport/liveness.h"
 #include "runtime/sync/atomic.h"
 
 #include <algorithm>
@@ -31,10 +32,6 @@ static_assert(kOutputBytes >= kMaxPut + sizeof(FrameHeader));
 /// Of a visit, so that one peer does not keep others waiting.
 constexpr uint64_t kMostReceived = 1 << 20;
 
-void setOption(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof value); // what the system lacks it does without
-}
-
 class TcpEndpoint final : public Endpoint {
 public:
   TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
@@ -49,7 +46,7 @@ public:
   bool receive(Sink &sink) override;
   bool isDown() const override { return down.load(std::memory_order_acquire); }
   std::string whyDown() const override { return why; }
-  int descriptor() const override { return socket.get(); }
+  std::vector<int> descriptors() const override { return {socket.get()}; }
   void checkPeer() override;
 
 private:
@@ -65,7 +62,6 @@ private:
   const bootstrap::Descriptor socket;
   const ClosedInChildren notInherited;
   const Regions regions;
-  const std::chrono::milliseconds silence;
 
   // The sending thread's: [outBegin, outEnd) of `out` is to be sent.
   std::vector<std::byte> out;
@@ -80,29 +76,17 @@ private:
   uint64_t left = 0;         // its bytes that have not come
   bool isWord = false;       // these are one
   std::vector<std::byte> message;
-  /// Since when something is asked and nothing was answered, as checkPeer() has seen it.
-  std::optional<std::chrono::steady_clock::time_point> askedSince;
+  Liveness liveness;
   std::string why; // before `down`
   Atomic<bool> down{false};
 };
 
-void storeWordAt(std::byte *place, const std::byte *bytes) {
-  uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  storeShared(reinterpret_cast<uint64_t *>(place), word, std::memory_order_relaxed);
-}
-
 TcpEndpoint::TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
                          std::chrono::milliseconds silence)
-    : socket(std::move(connected)), notInherited(socket.get()), regions(regions), silence(silence),
-      out(kOutputBytes), in(kInputBytes), message(kMaxMessage) {
+    : socket(std::move(connected)), notInherited(socket.get()), regions(regions), out(kOutputBytes),
+      in(kInputBytes), message(kMaxMessage), liveness(socket.get(), silence) {
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   setOption(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  // Something is to be acknowledged each second. How long nothing may be is checkPeer()'s business.
-  setOption(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
-  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 127);
 }
 
 Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> bytes) {
@@ -267,8 +251,7 @@ bool TcpEndpoint::beginFrame() {
   }
   next = header.kind == FrameHeader::kMessage ? message.data() : placeOf(header, regions);
   left = header.bytes;
-  isWord = header.kind == FrameHeader::kPut && left == sizeof(uint64_t) &&
-           reinterpret_cast<uintptr_t>(next) % sizeof(uint64_t) == 0;
+  isWord = header.kind == FrameHeader::kPut && isOneWord(next, left);
   return true;
 }
 
@@ -281,23 +264,11 @@ bool TcpEndpoint::endFrame(Sink &sink) {
   return false;
 }
 
-/// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by
-/// itself: a stopped process has a closed window, of which the kernel asks ever more rarely.
 void TcpEndpoint::checkPeer() {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (isDown() || getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+  if (isDown())
     return;
-  const auto now = std::chrono::steady_clock::now();
-  if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
-    askedSince.reset();
-    return;
-  }
-  const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
-  if (!askedSince || lastAnswer < now - *askedSince)
-    askedSince = now;
-  if (now - *askedSince >= silence)
-    fail("its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms");
+  if (std::optional<std::string> why = liveness.whyGone())
+    fail(std::move(*why));
 }
 
 } // namespace

@@ -2,7 +2,8 @@
 // what moves it. One data operation, a put: bytes, then a word that becomes visible after them.
 // Every byte has a place reserved for it, so a receiver never stops reading.
 //
-// Implementations: tcp.h, and loop.h for tests. transport_test.cpp says what both must do.
+// Implementations: tcp.h, verbs/verbs_endpoint.h, and loop.h for tests. testing/conformance.cpp
+// says what all must do.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace occl::net {
 
@@ -33,7 +35,8 @@ struct Put {
   uint64_t word = 0;
 };
 
-/// Full: there is no room now, nothing was taken. Down: nothing will be taken any more.
+/// Full: there is no room now, nothing was taken; there may be once receive() has handled what the
+/// peer has sent. Down: nothing will be taken any more.
 enum class Posted : uint8_t { Yes, Full, Down };
 
 /// Who is told of what a peer has sent.
@@ -52,7 +55,9 @@ public:
   virtual ~Endpoint() = default;
 
   /// At most kMaxPut bytes. Yes: they may change now. What one endpoint has taken takes effect in
-  /// that order.
+  /// that order, but bytes may be there before: whoever looks at them waits for their word. Two
+  /// long puts to one place are not under way at once: the peer has said meanwhile that it needs
+  /// the first no more.
   virtual Posted put(const Put &put) = 0;
   /// At most kMaxMessage bytes; in order with puts.
   virtual Posted send(std::span<const std::byte> message) = 0;
@@ -68,9 +73,12 @@ public:
   /// Why, once it is down.
   virtual std::string whyDown() const = 0;
 
-  /// Readable when there is something to receive; writable when flush() may go on. -1: there is
-  /// none.
-  virtual int descriptor() const { return -1; }
+  /// One of them is readable when there is something to receive; writable, or readable, when put()
+  /// may go on. Empty: there are none.
+  virtual std::vector<int> descriptors() const { return {}; }
+  /// Whether receive() has made room since it was last asked: put() may go on although no
+  /// descriptor is writable. The receiving thread's.
+  virtual bool hasMadeRoom() { return false; }
   /// To be called now and then by the receiving thread: looks whether the peer is still there.
   virtual void checkPeer() {}
 };

@@ -1,0 +1,42 @@
+#include "runtime/net/transport/liveness.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace occl::net {
+
+void setOption(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof value);
+}
+
+Liveness::Liveness(int socket, std::chrono::milliseconds silence)
+    : socket(socket), silence(silence) {
+  // How long nothing may be acknowledged is whyGone()'s business.
+  setOption(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  setOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  setOption(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  setOption(socket, IPPROTO_TCP, TCP_KEEPCNT, 127);
+}
+
+/// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by
+/// itself: a stopped process has a closed window, of which the kernel asks ever more rarely.
+std::optional<std::string> Liveness::whyGone() {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+    return std::nullopt;
+  const auto now = std::chrono::steady_clock::now();
+  if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
+    askedSince.reset();
+    return std::nullopt;
+  }
+  const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
+  if (!askedSince || lastAnswer < now - *askedSince)
+    askedSince = now;
+  if (now - *askedSince < silence)
+    return std::nullopt;
+  return "its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms";
+}
+
+} // namespace occl::net

@@ -1,0 +1,31 @@
+// Whether the machine at the other end of a TCP connection is still there.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace occl::net {
+
+/// Of a socket that stays open meanwhile. One thread at a time.
+class Liveness {
+public:
+  /// From now on the peer's kernel is asked for something at least each second.
+  Liveness(int socket, std::chrono::milliseconds silence);
+
+  /// To be called now and then. Why it is gone: its kernel has acknowledged nothing for `silence`
+  /// although something was to be acknowledged; a process that is stopped acknowledges, a machine
+  /// that is off does not.
+  std::optional<std::string> whyGone();
+
+private:
+  const int socket;
+  const std::chrono::milliseconds silence;
+  /// Since when something is asked and nothing was answered, as whyGone() has seen it.
+  std::optional<std::chrono::steady_clock::time_point> askedSince;
+};
+
+/// What the system lacks it does without.
+void setOption(int socket, int level, int option, int value);
+
+} // namespace occl::net

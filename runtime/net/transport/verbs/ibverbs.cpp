@@ -1,0 +1,38 @@
+#include "runtime/net/transport/verbs/ibverbs.h"
+
+#include <dlfcn.h>
+#include <string>
+
+namespace occl::net {
+namespace {
+
+constexpr const char *kLibrary = "libibverbs.so.1";
+
+StatusOr<const Ibverbs *> loadNow() {
+  void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Status(StatusCode::SystemError, std::string(kLibrary) + " cannot be loaded");
+  static Ibverbs functions;
+  const char *missing = nullptr;
+  const auto find = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function)
+      missing = name;
+  };
+#define OCCL_IBVERBS_FIND(name) find(functions.name, "ibv_" #name);
+  OCCL_IBVERBS(OCCL_IBVERBS_FIND)
+#undef OCCL_IBVERBS_FIND
+  if (missing)
+    return Status(StatusCode::SystemError, std::string(kLibrary) + " has no " + missing);
+  return &functions;
+}
+
+} // namespace
+
+StatusOr<const Ibverbs *> Ibverbs::load() {
+  // Never unloaded: threads may still poll when the process ends.
+  static const auto *loaded = new StatusOr<const Ibverbs *>(loadNow());
+  return *loaded;
+}
+
+} // namespace occl::net
