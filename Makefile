@@ -11,7 +11,7 @@ help:
 	@echo "make test                  build everything, run all tests"
 	@echo "make torch                 the Python package, and PyTorch's backend occl on CPUs with two versions of PyTorch, fetched once; torch-all: with ten"
 	@echo "make machines              ranks on several machines, which network namespaces stand for: results, bytes on the wire, cut cables"
-	@echo "make verbs                 RDMA between soft NICs of User-Mode Linux, whose kernel is built once: some minutes"
+	@echo "make verbs                 RDMA between soft NICs of User-Mode Linux, whose kernel is built once: ten minutes each"
 	@echo "make view                  the page of occl view in a headless Chromium: what it draws, and how fast"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"

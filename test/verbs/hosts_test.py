@@ -25,6 +25,11 @@ GID = "$(basename $(grep -l '0000:0000:0000:0000:0000:ffff:' /sys/class/infiniba
 PING_PONG = f"ibv_rc_pingpong --ib-dev=rxe0 --gid-idx={GID} --iters=100 --events --chk"
 
 
+def sent() -> int:
+    """Bytes that this host has sent over its cable."""
+    return int(pathlib.Path("/sys/class/net/nic0/statistics/tx_bytes").read_text())
+
+
 class Hosts(unittest.TestCase):
     def tearDown(self):
         there(LINK, "nic0", "clear")
@@ -47,10 +52,24 @@ class Hosts(unittest.TestCase):
     def test_rdma(self):
         self.assertEqual(self.pingPong(), 0)
 
-    def test_ranks_over_tcp(self):
-        done = subprocess.run([OCCL_RUN, "--hosts", "a,b", "-n", "4", RANK_PROGRAM, "collectives"], text=True, capture_output=True)
+    def ranks(self, net: str) -> list[str]:
+        """Four, two on each host, that run and check all collectives; what they say of how they reach each other."""
+        done = subprocess.run([OCCL_RUN, "--hosts", "a,b", "-n", "4", RANK_PROGRAM, "collectives"], text=True, capture_output=True,
+                              env={**os.environ, "OCCL_NET": net, "OCCL_DEBUG": "info"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(sorted(done.stdout.splitlines()), [f"rank {rank}: right" for rank in range(4)])
+        said = (done.stdout + done.stderr).splitlines()
+        self.assertEqual(sorted(line for line in said if line.endswith(": right")), [f"rank {rank}: right" for rank in range(4)])
+        return [line.partition(" by ")[2] for line in said if " reaches rank " in line]
+
+    def test_ranks_over_tcp(self):
+        ways = self.ranks("tcp")
+        self.assertTrue(len(ways) >= 8 and all(way.startswith("TCP ") for way in ways), ways)
+
+    def test_ranks_over_rdma(self):
+        before = sent()
+        ways = self.ranks("verbs")
+        self.assertTrue(len(ways) >= 8 and all(way.startswith("RDMA (rxe0 port 1)") for way in ways), ways)
+        self.assertGreater(sent() - before, 1 << 20, "nothing went over the cable")
 
     def test_a_cable_that_is_unplugged_and_plugged(self):
         self.assertEqual(there(LINK, "nic0", "unplug").returncode, 0)

@@ -14,6 +14,9 @@ run() { # --test_env for it..., -- TESTS...
 }
 
 run --test_tag_filters=verbs -- ${TESTS:-//...}
-[ -n "${TESTS:-}" ] || run --test_env=OCCL_NET=verbs --test_timeout=900 -- \
+# A guest has one processor: left out are tests of six and more ranks that take it longer than they may, and one whose ranks have
+# to meet within 0.3 s.
+slow=$(printf "*ManyCallsReuseMemory/%s:" {3..6})*DeadlineOnOneIslandEndsAll*
+[ -n "${TESTS:-}" ] || run --test_env=OCCL_NET=verbs --test_timeout=900 --test_filter="-$slow" -- \
   //test/machines:{failure,islands,rendezvous,split,transfer,transfer_failure}_test
 exit $status
