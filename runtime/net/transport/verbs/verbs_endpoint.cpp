@@ -17,7 +17,7 @@ constexpr uint64_t kStagingBytes = 1 << 20;
 constexpr uint64_t kSpareStaging = 8 << 10;
 /// Extents that a head brings along.
 constexpr size_t kMostExtents = 16;
-static_assert(4 * (sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent)) <= kSpareStaging);
+static_assert(kControls * (sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent)) <= kSpareStaging);
 constexpr uint64_t kBufferBytes = sizeof(VerbsHead) + kFrameBytes;
 constexpr uint32_t kReceives = kFrames + kControls;
 /// Requests of frames: with a write each, and as many whose end was not noticed yet.
