@@ -1,4 +1,5 @@
 // Damaged files are rejected or imported; nothing else. What is imported has been proved.
+#include "compiler/frontend/memory/NoEmitter.h"
 #include "compiler/interchange/msccl/MscclImport.h"
 #include "compiler/interchange/synthesis/Synthesis.h"
 
@@ -82,23 +83,6 @@ INSTANTIATE_TEST_SUITE_P(Inputs, Damaged,
                          testing::Values("allreduce_one_step.xml", "alltoall_nops.xml",
                                          "copies.xml", "reduce_mixed.xml", "reducescatter.xml"));
 
-/// Emits nothing.
-class NoEmitter : public frontend::ChunkEmitter {
-public:
-  void useHints(const frontend::Hints &) override {}
-  frontend::ChunkHandle read(const frontend::ChunkRange &, frontend::SourceRange) override {
-    return 0;
-  }
-  frontend::ChunkHandle copy(frontend::ChunkHandle, const frontend::ChunkRange &,
-                             frontend::SourceRange) override {
-    return 0;
-  }
-  frontend::ChunkHandle reduce(std::span<const frontend::ChunkHandle>, const frontend::ChunkRange &,
-                               frontend::SourceRange) override {
-    return 0;
-  }
-};
-
 TEST(DamagedSynthesis, IsRejectedOrEmitted) {
   const std::string text =
       R"json({"msccl_type": "algorithm", "name": "a", "collective": {"name": "Allgather(n=2)",
@@ -111,7 +95,7 @@ TEST(DamagedSynthesis, IsRejectedOrEmitted) {
     frontend::SourceManager sources;
     frontend::DiagnosticEngine diagnostics(sources);
     frontend::FileId file = sources.addText("damaged.json", mutate(text, random));
-    NoEmitter emitter;
+    frontend::NoEmitter emitter;
     auto algorithm = synthesis::parse(sources, file, diagnostics);
     bool isGood = algorithm && synthesis::emit(*algorithm, file, emitter, diagnostics);
     EXPECT_EQ(isGood, !diagnostics.hasErrors()) << diagnostics.render();

@@ -1,6 +1,6 @@
 #include "runtime/net/choose_transport.h"
 
-#include "runtime/net/rendezvous/socket.h"
+#include "runtime/net/transport/testing/socket_pair.h"
 
 #include <gtest/gtest.h>
 
@@ -15,14 +15,6 @@ namespace occl::net {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::pair<Descriptor, Descriptor> socketPair() {
-  auto listener = listenOn(loopback(0));
-  const Deadline deadline(20s);
-  auto first = connectTo(std::vector{*addressOf(*listener)}, deadline);
-  auto second = acceptFrom(*listener, deadline);
-  return {std::move(*first), std::move(*second)};
-}
 
 /// As many ranks as there are in `allowed`, each on a machine of its own, and what each comes to.
 struct Ranks {

@@ -1,6 +1,8 @@
 // Whether a guest of run.py is one that RDMA can be tested in: devices, addresses, all that a queue
 // pair does, and that faults of links reach it. Nothing of OCCL is in it. Without
 // OCCL_REQUIRE_VERBS, which make verbs sets, it is left out.
+#include "test/verbs/link.h"
+
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -215,10 +217,6 @@ int devices() {
   if (ibv_device **list = ibv_get_device_list(&count))
     ibv_free_device_list(list);
   return count;
-}
-
-void link(const std::string &words) {
-  ASSERT_EQ(std::system(("test/verbs/link.sh " + words).c_str()), 0) << words;
 }
 
 std::uint64_t sentBy(const std::string &interface) {

@@ -1,11 +1,11 @@
 // Connections over RDMA whose cables fail, lose and delay.
 #include "runtime/net/transport/testing/traffic.h"
 #include "runtime/net/transport/verbs/testing/over_verbs.h"
+#include "test/verbs/link.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
@@ -16,10 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-void link(const std::string &words) {
-  ASSERT_EQ(std::system(("test/verbs/link.sh " + words).c_str()), 0) << words;
-}
 
 class Faults : public ::testing::Test {
 protected:

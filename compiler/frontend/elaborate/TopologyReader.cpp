@@ -1,6 +1,7 @@
 #include "compiler/frontend/elaborate/TopologyReader.h"
 
 #include "compiler/frontend/elaborate/Elaborator.h"
+#include "compiler/frontend/memory/NoEmitter.h"
 
 #include <algorithm>
 
@@ -17,17 +18,6 @@ const TopologyDecl *onlyTopology(const Module &module, const std::string &path,
       "'" + path + (module.topologies.empty() ? "' has no topology" : "' has several topologies"));
   return nullptr;
 }
-
-/// A topology moves nothing.
-class NoEmitter : public ChunkEmitter {
-public:
-  void useHints(const Hints &) override {}
-  ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
-    return 0;
-  }
-};
 
 } // namespace
 

@@ -1,6 +1,7 @@
 #include "compiler/interchange/common/Promise.h"
 
 #include "compiler/frontend/elaborate/Elaborate.h"
+#include "compiler/frontend/memory/NoEmitter.h"
 #include "compiler/frontend/sema/Program.h"
 #include "compiler/frontend/syntax/Parser.h"
 #include "support/suggestion.h"
@@ -13,17 +14,6 @@ namespace occl::interchange {
 using namespace frontend;
 
 namespace {
-
-/// Nothing is emitted by an elaboration that stops at the promise.
-class NoEmitter : public ChunkEmitter {
-public:
-  void useHints(const Hints &) override {}
-  ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
-    return 0;
-  }
-};
 
 /// The algorithm that the promise is taken from. No word of the language starts like this.
 constexpr const char *kAlgorithm = "imported__algorithm";

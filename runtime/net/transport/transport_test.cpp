@@ -1,9 +1,9 @@
 // The transports that need nothing of a machine; over RDMA: verbs/verbs_test.cpp.
-#include "runtime/net/rendezvous/socket.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/testing/conformance.h"
+#include "runtime/net/transport/testing/socket_pair.h"
 #include "runtime/net/transport/testing/traffic.h"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,9 @@ void overLoop(Side &a, Side &b) {
 }
 
 void overTcp(Side &a, Side &b) {
-  auto listener = listenOn(loopback(0));
-  ASSERT_TRUE(listener.ok());
-  const Deadline deadline(5s);
-  auto first = connectTo(std::vector{*addressOf(*listener)}, deadline);
-  auto second = acceptFrom(*listener, deadline);
-  ASSERT_TRUE(first.ok() && second.ok());
-  a.endpoint = makeTcpEndpoint(std::move(*first), a.regions, 30s);
-  b.endpoint = makeTcpEndpoint(std::move(*second), b.regions, 30s);
+  auto sockets = socketPair();
+  a.endpoint = makeTcpEndpoint(std::move(sockets.first), a.regions, 30s);
+  b.endpoint = makeTcpEndpoint(std::move(sockets.second), b.regions, 30s);
 }
 
 INSTANTIATE_TEST_SUITE_P(Loop, Transport, ::testing::Values(overLoop));

@@ -1,6 +1,7 @@
 #include "tools/occl-lsp/workspace/analysis.h"
 
 #include "compiler/frontend/elaborate/TopologyReader.h"
+#include "compiler/frontend/memory/NoEmitter.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -14,17 +15,6 @@ using namespace frontend;
 constexpr uint64_t kMaxOps = 1u << 16, kMaxSteps = 1u << 18, kMaxChunks = 1u << 18;
 /// Of algorithms and their versions.
 constexpr size_t kMaxRuns = 16;
-
-/// Nothing is made of what the algorithm does.
-class NoEmitter : public ChunkEmitter {
-public:
-  void useHints(const Hints &) override {}
-  ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }
-  ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
-    return 0;
-  }
-};
 
 } // namespace
 

@@ -17,7 +17,8 @@ constexpr uint64_t kStagingBytes = 1 << 20;
 constexpr uint64_t kSpareStaging = 8 << 10;
 /// Extents that a head brings along.
 constexpr size_t kMostExtents = 16;
-static_assert(kControls * (sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent)) <= kSpareStaging);
+static_assert(kControls * (sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent)) <=
+              kSpareStaging);
 constexpr uint64_t kBufferBytes = sizeof(VerbsHead) + kFrameBytes;
 constexpr uint32_t kReceives = kFrames + kControls;
 /// Requests of frames: with a write each, and as many whose end was not noticed yet.
@@ -82,8 +83,10 @@ std::vector<int> VerbsEndpoint::descriptors() const {
   return {socket.get(), pair->receives.descriptor(), pair->sends.descriptor()};
 }
 
-/// Nothing but the end is expected there.
+/// Nothing but the end is expected there, once it is watched.
 std::optional<std::string> VerbsEndpoint::whySocketEnded() const {
+  if (!socket.valid())
+    return std::nullopt;
   char byte = 0;
   const ssize_t got = recv(socket.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0)
@@ -138,8 +141,10 @@ Posted VerbsEndpoint::post() {
     reap();
     if (cannotSend || isDown())
       return Posted::Down;
-    if (stage())
-      return postPieces() ? Posted::Yes : Posted::Down;
+    if (stage()) {
+      postPieces();
+      return cannotSend ? Posted::Down : Posted::Yes;
+    }
     if (isFirst)
       pair->sends.arm(); // then looks once more
   }
@@ -196,15 +201,15 @@ void VerbsEndpoint::fillHead(std::span<std::byte> place, const FrameHeader &head
 }
 
 /// In one list: of each piece the write, if there is one, then what the peer receives.
-bool VerbsEndpoint::postPieces() {
-  std::vector<ibv_send_wr> requests(2 * pieces.size());
-  std::vector<ibv_sge> memory(requests.size());
+void VerbsEndpoint::postPieces() {
+  requests.assign(2 * pieces.size(), {});
+  ranges.resize(requests.size());
   size_t count = 0;
   const auto add = [&](ibv_wr_opcode opcode, std::span<std::byte> bytes) -> ibv_send_wr & {
-    memory[count] = {reinterpret_cast<uint64_t>(bytes.data()), static_cast<uint32_t>(bytes.size()),
+    ranges[count] = {reinterpret_cast<uint64_t>(bytes.data()), static_cast<uint32_t>(bytes.size()),
                      registered->localKey()};
     ibv_send_wr &request = requests[count];
-    request.sg_list = &memory[count];
+    request.sg_list = &ranges[count];
     request.num_sge = 1;
     request.opcode = opcode;
     if (count != 0)
@@ -229,7 +234,6 @@ bool VerbsEndpoint::postPieces() {
   numRequests += count;
   if (!pair->post(requests.front()))
     stopSending("its device takes no requests");
-  return !cannotSend;
 }
 
 /// What has been carried out.
@@ -277,14 +281,14 @@ void VerbsEndpoint::tellPeer() {
     sendControl(/*isTrial=*/false);
 }
 
-/// A head without a frame: how much was consumed, and new extents. False: not now, but receive() is
-/// called when it may go.
-bool VerbsEndpoint::sendControl(bool isTrial) {
+/// A head without a frame: how much was consumed, and new extents. If there is no room for it
+/// receive() is called when there is.
+void VerbsEndpoint::sendControl(bool isTrial) {
   std::lock_guard lock(sending);
   for (const bool isFirst : {true, false}) {
     reap();
     if (cannotSend || !(isTrial || owesControl())) // a frame has told it meanwhile
-      return true;
+      return;
     if (numRequests < kFrameRequests + kControls)
       if (const auto place =
               staging.take(sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent), 0);
@@ -293,26 +297,19 @@ bool VerbsEndpoint::sendControl(bool isTrial) {
     if (isFirst)
       pair->sends.arm(); // then looks once more
   }
-  return false;
 }
 
-bool VerbsEndpoint::postControl(std::span<std::byte> place) {
+void VerbsEndpoint::postControl(std::span<std::byte> place) {
   const std::vector<VerbsExtent> extents = ownExtents.takeNew(kMostExtents);
-  fillHead(place, {}, false, extents.size());
   const auto bytes = std::as_bytes(std::span(extents));
+  fillHead(place, {}, false, extents.size());
   std::ranges::copy(bytes, place.begin() + sizeof(VerbsHead));
-  ibv_sge range = {reinterpret_cast<uint64_t>(place.data()),
-                   static_cast<uint32_t>(sizeof(VerbsHead) + bytes.size()), registered->localKey()};
-  ibv_send_wr request{};
-  request.sg_list = &range;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_SEND;
-  request.send_flags = IBV_SEND_SIGNALED;
-  sent.push_back({staging.position(), 1});
-  ++numRequests;
-  if (!pair->post(request))
-    stopSending("its device takes no requests");
-  return true;
+  pieces.clear();
+  pieces.push_back({.header = {},
+                    .bytes = {},
+                    .head = place.first(sizeof(VerbsHead) + bytes.size()),
+                    .stagingEnd = staging.position()});
+  postPieces();
 }
 
 bool VerbsEndpoint::receive(Sink &sink) {
@@ -446,12 +443,11 @@ bool VerbsEndpoint::postReceive(uint64_t index) {
 
 /// If requests to receive fail, then because one to send has, or the peer's end.
 std::string VerbsEndpoint::whyRequestsFail(const std::string &ofReceive) {
-  if (socket.valid())
-    if (auto ended = whySocketEnded())
-      return *ended;
-  std::lock_guard lock(sending);
-  reap();
-  return pair->port.text() + ": " + (cannotSend ? whyCannotSend : ofReceive);
+  {
+    std::lock_guard lock(sending);
+    reap();
+  }
+  return whyEnded().value_or(pair->port.text() + ": " + ofReceive);
 }
 
 void VerbsEndpoint::checkPeer() {

@@ -84,7 +84,7 @@ private:
   void cut(const Put &put);
   bool stage();
   Posted post();
-  bool postPieces();
+  void postPieces();
   void reap();
   bool hasRoomFor(size_t numFrames, size_t numRequests) const;
   void fillHead(std::span<std::byte> place, const FrameHeader &header, bool isPlaced,
@@ -93,8 +93,8 @@ private:
 
   // The receiving thread's.
   bool owesControl() const;
-  bool sendControl(bool isTrial);
-  bool postControl(std::span<std::byte> place);
+  void sendControl(bool isTrial);
+  void postControl(std::span<std::byte> place);
   void tellPeer();
   std::optional<std::string> whyEnded();
   bool watchForMore();
@@ -122,6 +122,8 @@ private:
   mutable Mutex sending;
   Staging staging;
   std::vector<Piece> pieces; // of what is being put
+  std::vector<ibv_send_wr> requests;
+  std::vector<ibv_sge> ranges; // their memory
   std::deque<Sent> sent;
   size_t numRequests = 0;      // that may not have been carried out
   Atomic<uint64_t> numSent{0}; // frames

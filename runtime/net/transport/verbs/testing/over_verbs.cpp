@@ -10,14 +10,6 @@
 
 namespace occl::net {
 
-std::pair<Descriptor, Descriptor> socketPair() {
-  auto listener = listenOn(loopback(0));
-  const Deadline deadline(std::chrono::seconds(5));
-  auto first = connectTo(std::vector{*addressOf(*listener)}, deadline);
-  auto second = acceptFrom(*listener, deadline);
-  return {std::move(*first), std::move(*second)};
-}
-
 StatusOr<Connected> connectSide(Descriptor socket, Side &side, uint32_t rank,
                                 AllowedTransports allowed) {
   std::vector<ConnectRequest> requests;

@@ -2,20 +2,17 @@
 #pragma once
 
 #include "runtime/net/choose_transport.h"
-#include "runtime/net/rendezvous/socket.h"
 #include "runtime/net/transport/testing/side.h"
+#include "runtime/net/transport/testing/socket_pair.h"
 
 #include <chrono>
 #include <cstdint>
-#include <utility>
 
 namespace occl::net {
 
 /// How long a peer of theirs may acknowledge nothing.
 inline constexpr std::chrono::seconds kVerbsSilence{2};
 
-/// Two ends of a TCP connection over loopback.
-std::pair<Descriptor, Descriptor> socketPair();
 /// One rank of two.
 StatusOr<Connected> connectSide(Descriptor socket, Side &side, uint32_t rank,
                                 AllowedTransports allowed = {true, false});
