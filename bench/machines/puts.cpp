@@ -1,6 +1,6 @@
 // What a connection between two ranks carries: goodput of puts in one direction, by size, and half
 // of the time of a word there and back. Two threads of this machine:
-//   puts tcp|verbs [SECONDS]
+//   puts TRANSPORT [SECONDS]      as OCCL_NET names one: tcp, verbs, ncclnet:PATH
 // Columns: bytes of a put, MB/s, microseconds of a word. What arrives is checked first.
 #include "runtime/net/choose_transport.h"
 #include "runtime/net/rendezvous/socket.h"
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <poll.h>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -56,6 +56,11 @@ struct Side final : Sink {
   }
   /// Waits until something has come, as the receiving thread of a rank does, and handles it.
   void receiveSome() {
+    if (endpoint->mustBePolled()) {
+      if (!endpoint->receive(*this))
+        std::this_thread::yield();
+      return;
+    }
     std::vector<pollfd> descriptors;
     for (int descriptor : endpoint->descriptors())
       descriptors.push_back({descriptor, POLLIN, 0});
@@ -65,7 +70,7 @@ struct Side final : Sink {
   }
 };
 
-void connect(Side &a, Side &b, AllowedTransports allowed) {
+void connect(Side &a, Side &b, const AllowedTransports &allowed) {
   auto listener = listenOn(loopback(0));
   const Deadline deadline(std::chrono::seconds(30));
   auto first = connectTo(std::vector{*addressOf(*listener)}, deadline);
@@ -164,14 +169,17 @@ double halfRoundTrip(Side &a, Side &b, double seconds, uint64_t &word) {
 } // namespace
 
 int main(int argc, char **argv) {
-  const std::string_view transport = argc > 1 ? argv[1] : "";
+  const std::string transport = argc > 1 ? argv[1] : "";
   const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
-  if ((transport != "tcp" && transport != "verbs") || seconds <= 0) {
-    std::fprintf(stderr, "usage: puts tcp|verbs [SECONDS]\n");
+  setenv("OCCL_NET", transport.c_str(), 1);
+  const auto allowed = transportsOfEnvironment();
+  if (!allowed.ok() || seconds <= 0) {
+    std::fprintf(stderr, "usage: puts TRANSPORT [SECONDS]: %s\n",
+                 allowed.status().message().c_str());
     return 2;
   }
   Side a, b;
-  connect(a, b, {transport == "verbs", transport == "tcp"});
+  connect(a, b, *allowed);
   uint64_t word = 0;
   const double latency = halfRoundTrip(a, b, seconds, word);
   std::printf("%10s %10s %10s\n%10d %10s %10.1f\n", "bytes", "MB/s", "us", 8, "", latency);

@@ -1,9 +1,11 @@
 #include "runtime/net/choose_transport.h"
 
+#include "runtime/net/transport/nccl_net/testing/over_nccl_net.h"
 #include "runtime/net/transport/testing/socket_pair.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -27,7 +29,7 @@ struct Ranks {
     const auto add = [&](uint32_t rank, uint32_t peer, Descriptor socket) {
       Regions regions;
       regions[0] = memory[rank];
-      requests[rank].push_back({peer, 0, 0, std::move(socket), regions});
+      requests[rank].push_back({peer, rank, peer, std::move(socket), regions});
     };
     for (uint32_t a = 0; a < allowed.size(); ++a)
       for (uint32_t b = a + 1; b < allowed.size(); ++b) {
@@ -46,7 +48,24 @@ struct Ranks {
   }
 };
 
-constexpr AllowedTransports kBoth = {true, true}, kTcp = {false, true}, kVerbs = {true, false};
+const AllowedTransports kBoth = {"verbs", "tcp"}, kTcp = {"tcp"}, kVerbs = {"verbs"};
+/// One of which a context is made for each communicator.
+const std::string kPlugin = testPlugin(12);
+const AllowedTransports kPluginOrTcp = {kPlugin, "tcp"};
+
+/// What two ranks come to, who must come to the same. "" if they do not.
+std::string howTwo(const AllowedTransports &ofFirst, const AllowedTransports &ofSecond) {
+  const Ranks ranks({ofFirst, ofSecond});
+  std::string how[2];
+  for (uint32_t r = 0; r < 2; ++r) {
+    EXPECT_TRUE(ranks.results[r]->ok()) << ranks.results[r]->status().message();
+    if (!ranks.results[r]->ok())
+      return "";
+    how[r] = (**ranks.results[r])[0].how;
+  }
+  EXPECT_EQ(how[0], how[1]);
+  return how[0];
+}
 
 TEST(ChooseTransport, TcpToWhoeverMayNotUseRdma) {
   const Ranks ranks({kBoth, kTcp, kBoth, kTcp});
@@ -85,21 +104,130 @@ TEST(ChooseTransport, APeerThatGoesIsAnErrorThatNamesIt) {
   EXPECT_NE(connected.status().message().find("rank 7"), std::string::npos);
 }
 
-TEST(ChooseTransport, TheEnvironmentAllowsWhatItNames) {
-  const auto allowed = [](const char *text) {
+TEST(ChooseTransport, APluginOfNccl) {
+  EXPECT_EQ(howTwo(kPluginOrTcp, kPluginOrTcp),
+            "NCCL's network plugin (OCCL's plugin of tests version 12, device sock0)");
+}
+
+TEST(ChooseTransport, TheListOfTheLowerRankCounts) {
+  EXPECT_EQ(howTwo({"tcp", kPlugin}, kPluginOrTcp), "TCP (as OCCL_NET says)");
+  EXPECT_EQ(howTwo(kPluginOrTcp, {"tcp", kPlugin}).substr(0, 6), "NCCL's");
+}
+
+TEST(ChooseTransport, WhoeverHasNoPluginIsReachedByTheNext) {
+  const AllowedTransports noPlugin = {"ncclnet:./libnccl-net-missing.so", "tcp"};
+  for (const std::string &how : {howTwo(kPluginOrTcp, noPlugin), howTwo(noPlugin, kPluginOrTcp)}) {
+    EXPECT_EQ(how.substr(0, 5), "TCP (") << how;
+    EXPECT_NE(how.find("ncclnet: rank "), std::string::npos) << how;
+    EXPECT_NE(how.find("libnccl-net-missing.so"), std::string::npos) << how;
+  }
+  const Ranks ranks({{kPlugin}, {noPlugin.front()}});
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_FALSE(ranks.results[r]->ok());
+    EXPECT_NE(ranks.results[r]->status().message().find("libnccl-net-missing.so"),
+              std::string::npos);
+  }
+}
+
+/// Whatever function fails, both take the next, and say which.
+TEST(ChooseTransport, APluginThatFailsIsNamedWithItsFunction) {
+  for (const std::string function :
+       {"init", "devices", "getProperties", "listen", "connect", "accept", "regMr"}) {
+    const TestPluginMood mood("fails=" + function);
+    const std::string how = howTwo(kPluginOrTcp, kPluginOrTcp);
+    EXPECT_EQ(how.substr(0, 5), "TCP (") << how;
+    EXPECT_NE(how.find("plugin of tests: " + function + "() has failed with"), std::string::npos)
+        << how;
+  }
+}
+
+TEST(ChooseTransport, APluginWithoutADeviceIsNotUsed) {
+  for (const auto &[words, why] : {std::pair("devices=0", "has no device that can be used"),
+                                   std::pair("bytes=4000", "moves 4000 bytes at a time")}) {
+    const TestPluginMood mood(words);
+    const std::string how = howTwo(kPluginOrTcp, kPluginOrTcp);
+    EXPECT_EQ(how.substr(0, 5), "TCP (") << how;
+    EXPECT_NE(how.find(why), std::string::npos) << how;
+  }
+}
+
+/// All pairs are tried at a time.
+TEST(ChooseTransport, ANetworkThatLosesEverythingIsLeftOnce) {
+  const TestPluginMood mood("swallows");
+  const auto begin = std::chrono::steady_clock::now();
+  const Ranks ranks({kPluginOrTcp, kPluginOrTcp, kPluginOrTcp, kPluginOrTcp});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 9s);
+  for (const auto &result : ranks.results) {
+    ASSERT_TRUE(result->ok()) << result->status().message();
+    for (const Connected &connected : **result) {
+      EXPECT_EQ(connected.how.substr(0, 5), "TCP (");
+      EXPECT_NE(connected.how.find("nothing has come over"), std::string::npos) << connected.how;
+    }
+  }
+}
+
+TEST(ChooseTransport, RanksOfAMachineUseItsDevicesInTurn) {
+  const TestPluginMood mood("devices=2");
+  const Ranks ranks({{kPlugin}, {kPlugin}, {kPlugin}});
+  for (uint32_t r = 0; r < 3; ++r) {
+    ASSERT_TRUE(ranks.results[r]->ok()) << ranks.results[r]->status().message();
+    for (const Connected &connected : **ranks.results[r])
+      EXPECT_NE(connected.how.find("device sock" + std::to_string(r % 2)), std::string::npos)
+          << connected.how;
+  }
+}
+
+class Environment : public ::testing::Test {
+protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  static void clear() {
+    unsetenv("OCCL_NET");
+    unsetenv("NCCL_NET_PLUGIN");
+  }
+};
+
+TEST_F(Environment, AllowsWhatItNamesInThatOrder) {
+  for (const char *text : {"verbs", "tcp", "verbs,tcp", "tcp,verbs", "ncclnet", "ncclnet:ofi",
+                           "verbs,ncclnet:/opt/a b/libnccl-net.so,tcp"}) {
     setenv("OCCL_NET", text, 1);
-    return transportsOfEnvironment();
-  };
-  EXPECT_TRUE(allowed("verbs")->verbs);
-  EXPECT_FALSE(allowed("verbs")->tcp);
-  EXPECT_FALSE(allowed("tcp")->verbs);
-  EXPECT_TRUE(allowed("verbs,tcp")->tcp);
-  const auto wrong = allowed("rdma");
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.status().code(), StatusCode::InvalidArgument);
-  EXPECT_NE(wrong.status().message().find("'rdma'"), std::string::npos);
-  unsetenv("OCCL_NET");
-  EXPECT_TRUE(transportsOfEnvironment()->verbs && transportsOfEnvironment()->tcp);
+    const auto allowed = transportsOfEnvironment();
+    ASSERT_TRUE(allowed.ok()) << text;
+    std::string joined;
+    for (const std::string &one : *allowed)
+      joined += (joined.empty() ? "" : ",") + one;
+    EXPECT_EQ(joined, text);
+  }
+}
+
+TEST_F(Environment, RefusesWhatIsNoList) {
+  for (const char *text : {"", "rdma", "tcp,tcp", "ncclnet:a,ncclnet:b", "tcp,", ",tcp", "tcp:1",
+                           "verbs tcp", "TCP"}) {
+    setenv("OCCL_NET", text, 1);
+    const auto wrong = transportsOfEnvironment();
+    ASSERT_FALSE(wrong.ok()) << text;
+    EXPECT_EQ(wrong.status().code(), StatusCode::InvalidArgument);
+    EXPECT_NE(wrong.status().message().find("'" + std::string(text) + "'"), std::string::npos);
+  }
+}
+
+TEST_F(Environment, NcclsVariableCountsIfThereIsNone) {
+  EXPECT_EQ(*transportsOfEnvironment(), kBoth);
+  setenv("NCCL_NET_PLUGIN", "ofi,other", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), (AllowedTransports{"ncclnet:ofi", "verbs", "tcp"}));
+  for (const char *none : {"none", "None", ""}) {
+    setenv("NCCL_NET_PLUGIN", none, 1);
+    EXPECT_EQ(*transportsOfEnvironment(), kBoth);
+  }
+  setenv("NCCL_NET_PLUGIN", "ofi", 1);
+  setenv("OCCL_NET", "tcp", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), kTcp);
+}
+
+TEST_F(Environment, APluginIsNamedByItsEntry) {
+  EXPECT_STREQ(ncclNetPluginOf("ncclnet:ofi"), "ofi");
+  EXPECT_STREQ(ncclNetPluginOf("ncclnet"), "");
+  EXPECT_EQ(ncclNetPluginOf("verbs"), nullptr);
 }
 
 } // namespace

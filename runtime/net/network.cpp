@@ -357,7 +357,8 @@ bool Network::receive(size_t index) {
     changed.notify_all();
   }
   reportMismatch();
-  ownBell.ring();
+  if (more || peer.wasDown || !peer.remote.endpoint->mustBePolled())
+    ownBell.ring();
   return more;
 }
 

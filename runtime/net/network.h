@@ -172,6 +172,7 @@ private:
   void reportMismatch();
   void runSender();
   void runReceiver();
+  bool mustPoll() const;
   void farewell();
   transport::AnnounceCell *cellOf(Peer &peer, uint64_t id);
 

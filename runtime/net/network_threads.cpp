@@ -4,6 +4,7 @@
 #include "runtime/sync/clock.h"
 #include "runtime/sync/thread.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <sys/epoll.h>
@@ -20,6 +21,20 @@ using namespace std::chrono_literals;
 constexpr auto kAwake = 200us;
 /// Also how long a peer whose machine is silent remains unnoticed after its time.
 constexpr auto kCheckPeers = 100ms;
+/// How long the receiving thread naps between looking at endpoints that must be polled. It lets
+/// others run, but does not sleep, for kAlert after something has come; an idle communicator costs
+/// about a thousand looks a second.
+constexpr std::chrono::nanoseconds kAlert = 100us, kLately = 20ms, kNapLately = 20us,
+                                   kNapIdle = 1ms;
+
+/// After looking in vain since `last`.
+void nap(SteadyClock::time_point last) {
+  const auto since = SteadyClock::now() - last;
+  if (since < kAlert)
+    yieldProcessor();
+  else
+    sleepFor(since < kLately ? kNapLately : kNapIdle);
+}
 
 } // namespace
 
@@ -80,13 +95,25 @@ void Network::farewell() {
     sleepFor(200us);
 }
 
+/// Whether some endpoint must be polled that is not down.
+bool Network::mustPoll() const {
+  return std::ranges::any_of(peers, [](const Peer &peer) {
+    return !peer.wasDown && peer.remote.endpoint->mustBePolled();
+  });
+}
+
 void Network::runReceiver() {
   std::array<epoll_event, 64> events;
   std::vector<bool> isReady(peers.size(), true);
+  SteadyClock::time_point lastHandled{};
   Deadline nextCheck(kCheckPeers);
   SteadyClock::time_point awakeUntil{};
   for (bool more = true;;) {
-    const bool stays = more || SteadyClock::now() < awakeUntil;
+    const bool polls = mustPoll(), stays = more || polls || SteadyClock::now() < awakeUntil;
+    if (more)
+      lastHandled = SteadyClock::now();
+    else if (polls)
+      nap(lastHandled);
     const int found = epoll_wait(threads->events.get(), events.data(), events.size(),
                                  stays ? 0 : static_cast<int>(kCheckPeers.count()));
     if (found > 0 && hasDeviceWords.load(std::memory_order_relaxed))
@@ -113,7 +140,7 @@ void Network::runReceiver() {
     }
     more = false;
     for (size_t i = 0; i < peers.size(); ++i)
-      if (isReady[i])
+      if (isReady[i] || (polls && peers[i].remote.endpoint->mustBePolled()))
         more |= isReady[i] = receive(i);
   }
 }

@@ -271,7 +271,35 @@ void TcpEndpoint::checkPeer() {
     fail(std::move(*why));
 }
 
+class TcpAttempt final : public Attempt {
+public:
+  explicit TcpAttempt(const RankPair &pair) : pair(pair) {}
+
+  AttemptBytes address() const override { return {}; }
+  Status connect(const AttemptBytes &) override { return {}; }
+  StatusOr<bool> tryOut() override { return true; }
+  std::string text() const override { return ""; }
+  std::unique_ptr<Endpoint> finish(bootstrap::Descriptor connected) override {
+    return makeTcpEndpoint(std::move(connected), pair.regions, pair.silence);
+  }
+
+private:
+  const RankPair pair;
+};
+
+class TcpTransport final : public TransportKind {
+public:
+  std::string_view title() const override { return "TCP"; }
+  StatusOr<OfferBytes> offer() override { return OfferBytes(); }
+  StatusOr<std::unique_ptr<Attempt>> attempt(const RankPair &pair, const OfferBytes &,
+                                             const OfferBytes &) override {
+    return std::unique_ptr<Attempt>(std::make_unique<TcpAttempt>(pair));
+  }
+};
+
 } // namespace
+
+std::unique_ptr<TransportKind> tcpTransport() { return std::make_unique<TcpTransport>(); }
 
 std::unique_ptr<Endpoint> makeTcpEndpoint(bootstrap::Descriptor socket, const Regions &regions,
                                           std::chrono::milliseconds silence) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/control/shm/mapping.h"
+#include "runtime/net/transport/attempt.h"
 #include "runtime/net/transport/transport.h"
 
 #include <chrono>
@@ -15,5 +16,8 @@ namespace occl::net {
 /// stopped acknowledges, a machine that is off does not.
 std::unique_ptr<Endpoint> makeTcpEndpoint(bootstrap::Descriptor socket, const Regions &regions,
                                           std::chrono::milliseconds silence);
+
+/// The connection over which the ranks have met: it works.
+std::unique_ptr<TransportKind> tcpTransport();
 
 } // namespace occl::net

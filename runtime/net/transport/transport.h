@@ -2,8 +2,8 @@
 // what moves it. One data operation, a put: bytes, then a word that becomes visible after them.
 // Every byte has a place reserved for it, so a receiver never stops reading.
 //
-// Implementations: tcp.h, verbs/verbs_endpoint.h, and loop.h for tests. testing/conformance.cpp
-// says what all must do.
+// Implementations: tcp.h, verbs/verbs_endpoint.h, nccl_net/nccl_net_endpoint.h, and loop.h for
+// tests. testing/conformance.cpp says what all must do.
 #pragma once
 
 #include <array>
@@ -76,6 +76,9 @@ public:
   /// One of them is readable when there is something to receive; writable, or readable, when put()
   /// may go on. Empty: there are none.
   virtual std::vector<int> descriptors() const { return {}; }
+  /// Whether no descriptor tells that something has come, or that put() may go on: receive() is to
+  /// be called again and again. It then says true if it has handled something.
+  virtual bool mustBePolled() const { return false; }
   /// Whether receive() has made room since it was last asked: put() may go on although no
   /// descriptor is writable. The receiving thread's.
   virtual bool hasMadeRoom() { return false; }

@@ -19,6 +19,16 @@ protected:
     a.endpoint->flush();
   }
 
+  /// Whether it comes to that, by what a has sent.
+  template <class There> bool arrives(There there) { return arrives(a, b, there); }
+  template <class There> static bool arrives(Side &from, Side &to, There there) {
+    return to.await([&] {
+      if (from.endpoint)
+        from.poll();
+      return there();
+    });
+  }
+
   Side a, b;
 };
 

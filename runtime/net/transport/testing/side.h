@@ -36,6 +36,12 @@ struct Side final : Sink {
   uint64_t word(uint32_t region, uint64_t offset) const {
     return loadShared(&memory[region][offset / sizeof(uint64_t)], std::memory_order_acquire);
   }
+  /// What its two threads do all the time, if nothing else calls them.
+  void poll() {
+    endpoint->flush();
+    if (endpoint->mustBePolled())
+      endpoint->receive(*this);
+  }
   /// Receives until `there()`, a while at most.
   template <class There> bool await(There there) {
     for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
@@ -88,14 +89,25 @@ void converseAs(Side &side, Traffic &own, const Traffic &theirs, std::chrono::se
     side.endpoint->receive(side);
 }
 
+/// Where the peer's process has to say that something is there, it goes on until the other one has
+/// heard it.
+void converseUntilBothEnd(Side &side, Traffic &own, const Traffic &theirs,
+                          std::chrono::seconds patience, std::string &fault,
+                          std::atomic<int> &numEnded) {
+  converseAs(side, own, theirs, patience, fault);
+  for (++numEnded; numEnded < 2 && !side.endpoint->isDown(); std::this_thread::sleep_for(20us))
+    side.poll();
+}
+
 } // namespace
 
 void converse(Side &a, Side &b, uint64_t numPuts, std::chrono::seconds patience) {
   const auto seed = static_cast<unsigned>(printedSeed());
   Traffic ofA(seed, numPuts), ofB(seed + 1, numPuts);
   std::string faults[2];
-  std::thread other([&] { converseAs(b, ofB, ofA, patience, faults[1]); });
-  converseAs(a, ofA, ofB, patience, faults[0]);
+  std::atomic<int> numEnded{0};
+  std::thread other([&] { converseUntilBothEnd(b, ofB, ofA, patience, faults[1], numEnded); });
+  converseUntilBothEnd(a, ofA, ofB, patience, faults[0], numEnded);
   other.join();
   EXPECT_EQ(faults[0], "");
   EXPECT_EQ(faults[1], "");

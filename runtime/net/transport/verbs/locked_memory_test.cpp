@@ -69,17 +69,17 @@ TEST_F(LockedMemory, TooLittleIsAnErrorThatSaysSo) {
 TEST_F(LockedMemory, TooLittleOnOneSideIsTcpOnBoth) {
   auto sockets = socketPair();
   const auto isTcp = [](const StatusOr<Connected> &connected) {
-    return connected.ok() && connected->how.starts_with("TCP (rank 1: ") &&
+    return connected.ok() && connected->how.starts_with("TCP (verbs: rank 1: ") &&
            connected->how.find("ulimit -l") != std::string::npos;
   };
   const pid_t first = fork();
   if (first == 0) {
     Side side;
-    _exit(!isTcp(connectSide(std::move(sockets.first), side, 0, {true, true})));
+    _exit(!isTcp(connectSide(std::move(sockets.first), side, 0, {"verbs", "tcp"})));
   }
   const pid_t second = startAsUserWhoMayLock(kTooLittle, [&] {
     Side side;
-    return isTcp(connectSide(std::move(sockets.second), side, 1, {true, true})) ? 0 : 1;
+    return isTcp(connectSide(std::move(sockets.second), side, 1, {"verbs", "tcp"})) ? 0 : 1;
   });
   EXPECT_EQ(statusOf(first), 0);
   EXPECT_EQ(statusOf(second), 0);

@@ -11,7 +11,7 @@
 namespace occl::net {
 
 StatusOr<Connected> connectSide(Descriptor socket, Side &side, uint32_t rank,
-                                AllowedTransports allowed) {
+                                const AllowedTransports &allowed) {
   std::vector<ConnectRequest> requests;
   requests.push_back({1 - rank, rank, 1 - rank, std::move(socket), side.regions});
   auto connected = connectEndpoints(rank, std::move(requests), kVerbsSilence, allowed,

@@ -15,7 +15,7 @@ inline constexpr std::chrono::seconds kVerbsSilence{2};
 
 /// One rank of two.
 StatusOr<Connected> connectSide(Descriptor socket, Side &side, uint32_t rank,
-                                AllowedTransports allowed = {true, false});
+                                const AllowedTransports &allowed = {"verbs"});
 /// Both, between ports of this machine. Without two of them the test is skipped, or, if
 /// OCCL_REQUIRE_VERBS is set, fails.
 void overVerbs(Side &a, Side &b);

@@ -1,0 +1,90 @@
+#include "runtime/net/transport/nccl_net/plugin.h"
+
+#include "runtime/base/process_identity.h"
+#include "runtime/net/transport/nccl_net/versions.h"
+
+#include <dlfcn.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unistd.h>
+
+namespace occl::net {
+namespace {
+
+const char *meaningOf(int result) {
+  switch (result) {
+  case nccl::kCudaError:
+    return "an error of CUDA";
+  case nccl::kSystemError:
+    return "an error of the system";
+  case nccl::kInternalError:
+    return "an internal error";
+  case nccl::kInvalidArgument:
+    return "an invalid argument";
+  case nccl::kInvalidUsage:
+    return "invalid usage";
+  case nccl::kRemoteError:
+    return "an error of the peer";
+  default:
+    return "unknown";
+  }
+}
+
+struct Loaded {
+  std::mutex mutex;
+  std::map<std::string, StatusOr<const NcclNetPlugin *>> byName;
+};
+
+/// Of each process its own; `parent` says which had one before.
+constinit PerProcess<Loaded> theLoaded;
+
+/// Set by the process that has loaded a plugin, and seen by its children.
+std::atomic<pid_t> loadedBy{0};
+
+StatusOr<const NcclNetPlugin *> loadNow(const std::string &name) {
+  if (const pid_t other = loadedBy.load(); other != 0 && other != getpid())
+    return Status(StatusCode::SystemError,
+                  "this process was made by fork() after its parent had loaded a network plugin");
+  std::string why;
+  void *library = nullptr;
+  for (const std::string &file : ncclNetFiles(name))
+    if (library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); library)
+      break;
+    else
+      why += (why.empty() ? "" : "; ") + std::string(dlerror());
+  if (!library)
+    return Status(StatusCode::SystemError, "no network plugin of NCCL can be loaded: " + why);
+  auto plugin = newestNcclNet(dlsym, library);
+  if (!plugin)
+    return Status(StatusCode::SystemError, "'" + name +
+                                               "' is no network plugin of NCCL of a version from 8 "
+                                               "to 12: it has no symbol ncclNetPlugin_v8 to v12");
+  loadedBy.store(getpid());
+  return plugin.release();
+}
+
+} // namespace
+
+Status NcclNetPlugin::error(const char *function, int result) const {
+  return {StatusCode::SystemError, "plugin " + name + ": " + function + "() has failed with " +
+                                       std::to_string(result) + " (" + meaningOf(result) + ")"};
+}
+
+std::vector<std::string> ncclNetFiles(std::string_view name) {
+  if (name.empty())
+    return {"libnccl-net.so"};
+  if (name.find('/') != std::string_view::npos || name.ends_with(".so"))
+    return {std::string(name)};
+  return {"libnccl-net-" + std::string(name) + ".so", std::string(name)};
+}
+
+StatusOr<const NcclNetPlugin *> loadNcclNet(const std::string &name) {
+  Loaded &loaded = theLoaded.get();
+  std::lock_guard lock(loaded.mutex);
+  const auto found = loaded.byName.find(name);
+  return found != loaded.byName.end() ? found->second
+                                      : loaded.byName.emplace(name, loadNow(name)).first->second;
+}
+
+} // namespace occl::net
