@@ -3,6 +3,7 @@
 #include "nccl/abi/exports.h"
 #include "nccl/base/per_process.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <unistd.h>
 
 extern char **environ;
@@ -26,7 +28,7 @@ const std::set<std::string> &knownSettings() {
 }
 
 /// That the runtime reads itself, which knows no files.
-constexpr const char *kOfEnvironmentAlone = "NCCL_P2P_DISABLE";
+constexpr std::string_view kOfEnvironmentAlone[] = {"NCCL_NET_PLUGIN", "NCCL_P2P_DISABLE"};
 
 void readFile(const std::string &path, std::map<std::string, std::string> &values) {
   std::ifstream file(path);
@@ -135,7 +137,7 @@ void nameIgnoredSettings() {
     };
     for (char **entry = environ; *entry; ++entry)
       if (const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
-          name != kOfEnvironmentAlone)
+          std::ranges::count(kOfEnvironmentAlone, name) == 0)
         look(name);
     for (const auto &[name, value] : fileSettings())
       look(name);

@@ -1,6 +1,8 @@
 #include "tools/occl/host_checks.h"
 
 #include "runtime/api/occl.h"
+#include "runtime/net/choose_transport.h"
+#include "runtime/net/transport/nccl_net/context.h"
 #include "runtime/net/transport/verbs/port.h"
 #include "tools/occl-run/launch/launcher.h"
 
@@ -121,6 +123,31 @@ void checkRdma(Report &report) {
     report.add(Finding::Good, "RDMA", ports);
 }
 
+/// Of NCCL, if OCCL_NET or NCCL_NET_PLUGIN asks for one.
+void checkNetworkPlugin(Report &report) {
+  const auto allowed = net::transportsOfEnvironment();
+  if (!allowed.ok())
+    return report.add(Finding::Broken, "OCCL_NET", allowed.status().message());
+  for (const std::string &one : *allowed) {
+    const char *plugin = net::ncclNetPluginOf(one);
+    if (!plugin)
+      continue;
+    const auto opened = net::NcclNetContext::open(plugin);
+    if (!opened.ok()) {
+      report.add(Finding::Limited, "network plugin", opened.status().message(),
+                 "ranks of other machines are reached by what follows it in OCCL_NET");
+      continue;
+    }
+    std::string devices;
+    for (const net::NcclNetDevice &device : (*opened)->devices)
+      devices += fmt::format("{}{} ({} Mbit/s)", devices.empty() ? "" : ", ",
+                             device.properties.name, device.properties.speed);
+    report.add(Finding::Good, "network plugin",
+               fmt::format("{} version {}: {}", (*opened)->plugin.name, (*opened)->plugin.version,
+                           devices));
+  }
+}
+
 /// One of the two processes: 0 if the sum is right.
 int sumUp(uint32_t rank) {
   occlComm_t comm = nullptr;
@@ -159,6 +186,7 @@ void checkHost(Report &report) {
   checkAccess(report);
   checkRdma(report);
   checkSum(report);
+  checkNetworkPlugin(report); // last: it may have threads, and the others fork()
 }
 
 } // namespace occl::driver

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-OCCL, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:3])
+OCCL, PROGRAM, NETWORK_PLUGIN = (os.path.abspath(path) for path in sys.argv[1:4])
 NOTICE = "has made no NCCL communicator"
 
 
@@ -122,6 +122,13 @@ def test_doctor() -> None:
     out = occl("doctor")[0]
     assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out
     assert "CUDA" in out and "RDMA" in out, out
+    assert "network plugin" not in out, out
+
+
+def test_doctor_lists_devices_of_a_network_plugin() -> None:
+    out = occl("doctor", OCCL_NET=f"tcp,ncclnet:{NETWORK_PLUGIN}", OCCL_TEST_PLUGIN="devices=2")[0]
+    assert "version 12: sock0 (10000 Mbit/s), sock1 (10000 Mbit/s)" in out, out
+    assert "cannot open" in occl("doctor", OCCL_NET="ncclnet:/nowhere.so")[0]
 
 
 for name, test in list(globals().items()):
