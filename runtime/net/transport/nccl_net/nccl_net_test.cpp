@@ -80,6 +80,22 @@ TEST_F(NcclNet, RoomThatComesBackIsTold) {
   EXPECT_TRUE(b.await(put));
 }
 
+/// The plugin has sent it, and the kernel may still lose it.
+TEST_F(NcclNet, WhatNobodyHasConsumedIsNotDelivered) {
+  overNcclNet(a, b, kPlugin);
+  put(a, 1);
+  for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(200us)) {
+    a.poll();
+    ASSERT_FALSE(a.endpoint->isDelivered());
+  }
+  EXPECT_TRUE(b.await([&] {
+    a.poll();
+    b.poll();
+    return a.endpoint->isDelivered();
+  }));
+  EXPECT_EQ(b.word(0, 8), 1u);
+}
+
 /// Both ranks see it, the one of the plugin with its name, function and result.
 TEST_F(NcclNet, APluginThatFailsIsTheEnd) {
   for (const char *words : {"fails_after=40", "fails_after=40,unpleasant"}) {
