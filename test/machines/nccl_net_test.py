@@ -12,6 +12,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 NAMESPACES, OCCL_RUN, RANK_PROGRAM, *TEST_PLUGINS = (str(pathlib.Path(it).resolve()) for it in sys.argv[1:])
@@ -93,12 +94,22 @@ class NcclNet(unittest.TestCase):
             self.assertRegex(way, r"^TCP \(ncclnet: rank [23]: .*/nowhere/libnccl-net.so")
 
     def test_a_rank_that_dies_is_named(self):
-        dies = 'if [ $OCCL_RANK = 3 ]; then "$@" & sleep 1; kill -9 $!; sleep 1; exit 0; fi; exec "$@"'
-        done = ranks(f"ncclnet:{PLUGINS[-1]}", "until-failure", agent=("sh", "-c", dies, "sh"))
-        said = done.stdout + done.stderr
-        reports = re.findall(r"^rank ([012]): (.*) after", done.stdout, re.M)
-        self.assertEqual(sorted(rank for rank, _ in reports), ["0", "1", "2"], said)
-        for rank, text in reports:
+        with tempfile.TemporaryDirectory() as folder:
+            end = pathlib.Path(folder, "end")
+            dies = f'if [ $OCCL_RANK = 3 ]; then "$@" & while [ ! -e {end} ]; do sleep 0.05; done; kill -9 $!; else exec "$@"; fi'
+            job = subprocess.Popen([OCCL_RUN, "--hosts", "a,b", "-n", "4", *EXPORT, "sh", "-c", dies, "sh", RANK_PROGRAM, "until-failure"],
+                                   env={**os.environ, "OCCL_NET": f"ncclnet:{PLUGINS[-1]}", "OCCL_DEBUG": ""}, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            begun = 0
+            while begun < 4:
+                line = job.stderr.readline()
+                self.assertTrue(line, "it has ended before")
+                begun += "has begun" in line
+            end.touch()
+            out, errors = job.communicate(timeout=PATIENCE)
+        reports = re.findall(r"^rank ([012]): (.*) after", out, re.M)
+        self.assertEqual(sorted(rank for rank, _ in reports), ["0", "1", "2"], out + errors)
+        for _, text in reports:
             self.assertIn("rank 3", text)
 
 
