@@ -1,6 +1,7 @@
 #include "support/own_address.h"
 
-#include <algorithm>
+#include "support/name_list.h"
+
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
@@ -9,46 +10,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
-#include <vector>
 
 namespace occl {
 
 namespace {
-
-/// NCCL_SOCKET_IFNAME: prefixes with commas between them; ^ in front: none of these; = in front:
-/// whole names.
-class InterfaceChoice {
-public:
-  explicit InterfaceChoice(std::string list) : isGiven(!list.empty()) {
-    if (!isGiven)
-      list = "^lo,docker";
-    isExclusion = list[0] == '^';
-    if (isExclusion)
-      list.erase(0, 1);
-    isWhole = !list.empty() && list[0] == '=';
-    if (isWhole)
-      list.erase(0, 1);
-    for (size_t begin = 0; begin <= list.size();) {
-      const size_t end = std::min(list.find(',', begin), list.size());
-      if (end > begin)
-        names.push_back(list.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-
-  bool takes(const std::string &interface) const {
-    for (const std::string &name : names)
-      if (isWhole ? interface == name : interface.starts_with(name))
-        return !isExclusion;
-    return isExclusion;
-  }
-
-  const bool isGiven;
-
-private:
-  bool isExclusion = false, isWhole = false;
-  std::vector<std::string> names;
-};
 
 /// Its meaning is another one on each machine.
 bool isLinkLocal(const sockaddr *address) {
@@ -115,7 +80,7 @@ SocketAddress interfaceAddress(const std::string &names, const std::string &fami
   ifaddrs *all = nullptr;
   if (getifaddrs(&all) != 0)
     return chosen;
-  const InterfaceChoice choice(names);
+  const NameList choice(names.empty() ? "^lo,docker" : names);
   auto take = [&](auto &&accepts) {
     for (const ifaddrs *each = all; each && chosen.length == 0; each = each->ifa_next)
       if (isUsable(*each, family) && accepts(*each)) {
@@ -125,7 +90,7 @@ SocketAddress interfaceAddress(const std::string &names, const std::string &fami
       }
   };
   take([&](const ifaddrs &each) { return choice.takes(each.ifa_name); });
-  if (!choice.isGiven)
+  if (names.empty())
     take([](const ifaddrs &each) { return (each.ifa_flags & IFF_LOOPBACK) != 0; });
   freeifaddrs(all);
   return chosen;

@@ -2,7 +2,7 @@
 // of the time of a word there and back. Two threads of this machine:
 //   puts TRANSPORT [SECONDS]      as OCCL_NET names one: tcp, verbs, ncclnet:PATH
 // Columns: bytes of a put, MB/s, microseconds of a word. What arrives is checked first.
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 #include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/atomic.h"
 

@@ -2,6 +2,7 @@
 #include "nccl/comm/division.h"
 
 #include "nccl/abi/exports.h"
+#include "nccl/base/environment.h"
 #include "nccl/calls/group.h"
 #include "nccl/comm/init.h"
 
@@ -56,9 +57,9 @@ Outcome shrink(Comm &parent, const int *excluded, int numExcluded, ncclComm_t *h
                          if (of.other)
                            return of.other->shrink({without.begin(), without.end()}, flags,
                                                    to.config, endOf(to), made.other);
-                         if (of.isAcross) // before anything of it ends
-                           return invalidUsage("communicators of several machines do not shrink "
-                                               "yet: make one of the ranks that are left");
+                         if (of.isAcross && !isHostMode()) // before anything of it ends
+                           return invalidUsage("communicators of several machines do not shrink on "
+                                               "GPUs yet: make one of the ranks that are left");
                          if (flags == NCCL_SHRINK_ABORT)
                            if (Outcome ended = old.endOperations(); !ended.ok())
                              return ended;

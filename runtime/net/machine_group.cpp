@@ -3,7 +3,7 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 #include "runtime/net/even_islands.h"
 #include "runtime/net/network.h"
 #include "runtime/net/rendezvous/host_id.h"
@@ -346,8 +346,8 @@ Status Joiner::makeEndpoints(std::vector<ConnectRequest> requests) {
 
 /// Known to all ranks of the parent, and of use for one meeting.
 std::string secretOf(const Hash &key, const Division &division) {
-  const std::string what = "division " + std::to_string(division.number) + ", led by rank " +
-                           std::to_string(division.members.front().parentRank);
+  const std::string what =
+      division.name + ", led by rank " + std::to_string(division.members.front().parentRank);
   std::string secret;
   for (std::byte byte : authenticate(key, std::as_bytes(std::span(what))))
     for (unsigned half :
@@ -405,7 +405,7 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
   if (group.ok())
     return group;
   return Status(group.status().code(),
-                "dividing the communicator, in whose new one ranks have these numbers: " +
+                division.name + ", in whose new communicator ranks have these numbers: " +
                     group.status().message());
 }
 

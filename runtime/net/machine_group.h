@@ -52,7 +52,7 @@ struct Division {
     uint16_t port = 0; // DivisionListener::port there
   };
 
-  uint64_t number = 0;         // the same on all ranks, and another one each time
+  std::string name;            // the same on all members, and another one each time
   std::vector<Member> members; // rank i of the new group is members[i]
   uint64_t segmentBytes = 0, heapBytes = 0;
   uint32_t orderPolicy = 0;

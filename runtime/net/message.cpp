@@ -1,5 +1,7 @@
 #include "runtime/net/message.h"
 
+#include "runtime/control/records/shrink_record.h"
+
 #include <cstring>
 
 namespace occl::net {
@@ -20,10 +22,12 @@ std::optional<MessageWithText> decode(std::span<const std::byte> bytes) {
   std::memcpy(&read.message, bytes.data(), sizeof read.message);
   const auto text = bytes.subspan(sizeof read.message);
   const uint32_t kind = read.message.kind;
-  const bool hasText = kind == Message::Failed || kind == Message::Waits || kind == Message::Divide;
-  if (kind < Message::Publish || kind > Message::Divide || (!hasText && !text.empty()) ||
+  const bool hasText = kind == Message::Failed || kind == Message::Waits ||
+                       kind == Message::Divide || kind == Message::Shrink;
+  if (kind < Message::Publish || kind > Message::Shrink || (!hasText && !text.empty()) ||
       (kind == Message::Waits && text.size() % sizeof(WaitRecord) != 0) ||
       (kind == Message::Divide && text.size() != sizeof(DivisionRecord)) ||
+      (kind == Message::Shrink && text.size() != sizeof(transport::ShrinkRecord)) ||
       (kind == Message::Failed &&
        (read.message.code == 0 ||
         read.message.code > static_cast<uint32_t>(StatusCode::CallbackFailed))))

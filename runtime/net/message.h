@@ -14,7 +14,8 @@
 
 namespace occl::net {
 
-/// As it is on the wire, little endian; the text of a failure follows, the waits, or the division.
+/// As it is on the wire, little endian; the text of a failure follows, the waits, the division, or
+/// what a transport::ShrinkRecord says.
 struct Message {
   enum Kind : uint32_t {
     Publish = 1,  // the sender has submitted an invocation
@@ -25,6 +26,7 @@ struct Message {
     Ask = 6,      // what does the receiver wait for? A question with the number `ordinal`
     Waits = 7,    // this is what it waits for, in answer to that number
     Divide = 8,   // what its SplitRecord says
+    Shrink = 9,   // what its ShrinkRecord says
   };
 
   uint32_t kind = 0;

@@ -102,7 +102,8 @@ void Network::open(Call call) {
 void Network::compare(const OpenCall &mine, const Peer &peer,
                       const transport::CollectiveTraits &theirs) {
   if (theirs != mine.call.traits) {
-    disagreement = {mine.call, peer.remote.rank, theirs};
+    if (!disagreement) // the first one is told, as the others may come of it
+      disagreement = {mine.call, peer.remote.rank, theirs};
     mayDisagree.store(true, std::memory_order_release);
   }
 }
@@ -133,6 +134,7 @@ void Network::setDeviceWords(DeviceWords *words) {
 
 bool Network::send() {
   std::lock_guard lock(mutex);
+  vote();
   bool all = true;
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = peers[i];
@@ -176,7 +178,8 @@ bool Network::sendTo(size_t index) {
     if (!sendRings(peer) || !sendDivision(peer))
       return false;
   }
-  if (!sendReports(peer))
+  // Also after a failure: ranks that are left find each other by it.
+  if (!sendReports(peer) || !sendShrink(peer))
     return false;
   if (peer.leftIsSent || !hasLeft)
     return true;
@@ -282,29 +285,6 @@ bool Network::sendRings(Peer &peer) {
   return sent != RingCrossing::Sent::Full;
 }
 
-/// The rank writes what a division is about before the counter that makes it valid, and again only
-/// when all have counted the division as done.
-bool Network::sendDivision(Peer &peer) {
-  const transport::SplitRecord &record = own->header().split;
-  DivisionRecord now;
-  // In the other order than they are stored: who has given up is known to have come before.
-  now.done = record.done.load(std::memory_order_acquire);
-  now.abandoned = record.abandoned.load(std::memory_order_acquire);
-  now.published = record.published.load(std::memory_order_acquire);
-  const std::array<uint64_t, 3> counters = {now.done, now.abandoned, now.published};
-  if (counters == peer.divisionsSent)
-    return true;
-  now.colour = record.colour.load(std::memory_order_relaxed);
-  now.key = record.key.load(std::memory_order_relaxed);
-  now.segmentBytes = record.segmentBytes.load(std::memory_order_relaxed);
-  now.offer = record.offer.load(std::memory_order_relaxed);
-  if (!sendMessage(peer, {.kind = Message::Divide},
-                   {reinterpret_cast<const char *>(&now), sizeof now}))
-    return false;
-  peer.divisionsSent = counters;
-  return true;
-}
-
 /// What all peers know of that are there, and have finished.
 void Network::dropFinished() {
   std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
@@ -322,8 +302,12 @@ std::chrono::nanoseconds Network::pause() {
   // Executors that finish an invocation ring nobody; the next one or this tells the peers.
   constexpr std::chrono::nanoseconds kWhileOpen = 1ms, kWhileIdle = 50ms;
   std::lock_guard lock(mutex);
-  const std::chrono::nanoseconds ofCalls = isAnythingOpen() ? kWhileOpen : kWhileIdle;
-  return deviceWords ? std::min(ofCalls, deviceWords->pause()) : ofCalls;
+  std::chrono::nanoseconds least = isAnythingOpen() ? kWhileOpen : kWhileIdle;
+  if (deviceWords)
+    least = std::min(least, deviceWords->pause());
+  if (voter)
+    least = std::clamp<std::chrono::nanoseconds>(nextVote - SteadyClock::now(), 0ns, least);
+  return least;
 }
 
 bool Network::hasOpen() {
@@ -385,6 +369,9 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
   case Message::Divide:
     divided(*this, read->text);
     return true;
+  case Message::Shrink:
+    network.shrunk(*this, read->text);
+    return true;
   case Message::Ask:
     network.asked(*this, message);
     return true;
@@ -410,19 +397,6 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
       cell->beginAt(0);
   }
   return cell;
-}
-
-void Network::divided(Peer &peer, std::string_view text) {
-  DivisionRecord said;
-  std::memcpy(&said, text.data(), sizeof said);
-  transport::SplitRecord &record = peer.remote.mirror.header().split;
-  record.colour.store(said.colour, std::memory_order_relaxed);
-  record.key.store(said.key, std::memory_order_relaxed);
-  record.segmentBytes.store(said.segmentBytes, std::memory_order_relaxed);
-  record.offer.store(said.offer, std::memory_order_relaxed);
-  record.published.store(said.published, std::memory_order_release);
-  record.abandoned.store(said.abandoned, std::memory_order_release);
-  record.done.store(said.done, std::memory_order_release);
 }
 
 bool Network::published(Peer &peer, const Message &message) {

@@ -12,6 +12,7 @@
 #include "runtime/net/slices.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/doorbell.h"
 #include "runtime/sync/mutex.h"
@@ -89,6 +90,9 @@ public:
   /// What is moved for kernels of this rank, from now on; null: nothing, and the last one is not
   /// called any more once this returns.
   void setDeviceWords(DeviceWords *words);
+  /// Called by the sending thread now and then, from now on, and when a ShrinkRecord has come; it
+  /// says for how long it need not be. Null: not any more, once this returns.
+  void setVoter(std::function<std::chrono::nanoseconds()> voter);
   /// The sending thread looks at once.
   void wakeSender();
   /// Timeout names a rank that has not entered as often; PeerFailed one that is gone.
@@ -136,6 +140,7 @@ private:
     bool failureIsSent = false, leftIsSent = false;
     uint32_t asksSent = 0;                   // how often the peer was asked
     std::array<uint64_t, 3> divisionsSent{}; // the counters of the own SplitRecord
+    uint64_t shrinkSent = 0;                 // the version of the own ShrinkRecord
     std::optional<Question> question;
     Atomic<bool> isFull{false};
     bool wasDown = false; // the receiving thread's
@@ -158,6 +163,8 @@ private:
   bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, FlowProgress &progress);
   bool sendRings(Peer &peer);
   bool sendDivision(Peer &peer);
+  bool sendShrink(Peer &peer);
+  void vote();
   bool sendReports(Peer &peer);
   bool sendWaits(Peer &peer, uint64_t number);
   bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
@@ -166,6 +173,7 @@ private:
   bool published(Peer &peer, const Message &message);
   bool finished(Peer &peer, const Message &message);
   static void divided(Peer &peer, std::string_view text);
+  void shrunk(Peer &peer, std::string_view text);
   void asked(Peer &peer, const Message &message);
   bool answered(Peer &peer, const MessageWithText &answer);
   void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);
@@ -191,6 +199,8 @@ private:
   std::vector<std::unique_ptr<OpenCall>> calls; // in the order of submission
   DeviceWords *deviceWords = nullptr;
   Atomic<bool> hasDeviceWords{false};
+  std::function<std::chrono::nanoseconds()> voter;
+  SteadyClock::time_point nextVote;
   struct Disagreement {
     Call mine;
     uint32_t peer;

@@ -3,6 +3,8 @@
 
 #include "runtime/net/testing/side_of_two.h"
 #include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/tcp.h"
+#include "runtime/net/transport/testing/socket_pair.h"
 #include "runtime/sync/atomic.h"
 
 #include <gtest/gtest.h>
@@ -279,6 +281,56 @@ TEST_F(DamagedPeer, ADivisionIsWrittenToTheMirror) {
   EXPECT_EQ(mirrored.offer.load(), 99u);
 }
 
+TEST_F(DamagedPeer, AShrinkRecordIsWrittenToTheMirror) {
+  transport::ShrinkRecord record;
+  record.call = 1;
+  record.attempt = 3;
+  record.port = 4711;
+  EXPECT_TRUE(
+      tell({.kind = Message::Shrink}, {reinterpret_cast<const char *>(&record), sizeof record}));
+  const auto mirrored = side.mirror.header().shrinkRecord.load();
+  ASSERT_TRUE(mirrored);
+  EXPECT_EQ(mirrored->attempt, 3u);
+  EXPECT_EQ(mirrored->port, 4711u);
+}
+
+TEST_F(DamagedPeer, APartOfAShrinkRecordEndsTheConnection) {
+  EXPECT_FALSE(tell({.kind = Message::Shrink}, "half of one"));
+}
+
+/// Once for each change, also after a failure.
+TEST_F(DamagedPeer, ShrinkRecordsAreToldAfterAFailure) {
+  EXPECT_TRUE(serve());
+  EXPECT_FALSE(heard(Message::Shrink));
+  side.failure = {StatusCode::PeerFailed, "a rank is gone"};
+  transport::ShrinkRecord record;
+  for (record.attempt = 1; record.attempt < 3; ++record.attempt) {
+    side.own.header().shrinkRecord.store(record);
+    EXPECT_TRUE(serve());
+    EXPECT_TRUE(heard(Message::Shrink));
+    EXPECT_TRUE(serve());
+    EXPECT_FALSE(heard(Message::Shrink));
+  }
+}
+
+TEST_F(DamagedPeer, AVoterIsCalledWhenARecordHasCome) {
+  int numCalls = 0;
+  side.network->setVoter([&]() -> std::chrono::nanoseconds {
+    ++numCalls;
+    return std::chrono::hours(1);
+  });
+  EXPECT_TRUE(serve());
+  EXPECT_TRUE(serve());
+  EXPECT_EQ(numCalls, 1);
+  const transport::ShrinkRecord record;
+  EXPECT_TRUE(
+      tell({.kind = Message::Shrink}, {reinterpret_cast<const char *>(&record), sizeof record}));
+  EXPECT_EQ(numCalls, 2);
+  side.network->setVoter(nullptr);
+  EXPECT_TRUE(serve());
+  EXPECT_EQ(numCalls, 2);
+}
+
 TEST_F(DamagedPeer, APartOfADivisionEndsTheConnection) {
   EXPECT_FALSE(tell({.kind = Message::Divide}, "half of one"));
 }
@@ -302,6 +354,26 @@ TEST_F(DamagedPeer, OtherTraitsAreTold) {
   message.count = 3;
   EXPECT_TRUE(tell(message));
   EXPECT_EQ(side.numMismatches, 1u);
+}
+
+/// Both have come by the time that this rank looks.
+TEST(Network, OfTwoDisagreementsTheFirstIsTold) {
+  auto [first, second] = socketPair();
+  SideOfTwo side([&, socket = &first](const Regions &regions) {
+    return makeTcpEndpoint(std::move(*socket), regions, std::chrono::seconds(30));
+  });
+  const auto peer = makeTcpEndpoint(std::move(second), {}, std::chrono::seconds(30));
+  side.open(kId + 1);
+  Message early = side.published(0), late = side.published(kArenaBytes / 2);
+  early.count = 3;
+  late.id = kId + 1;
+  late.count = 4;
+  EXPECT_EQ(peer->send(encode(early)), Posted::Yes);
+  EXPECT_EQ(peer->send(encode(late)), Posted::Yes);
+  EXPECT_TRUE(peer->flush());
+  side.network->receive(0);
+  EXPECT_EQ(side.numMismatches, 1u);
+  EXPECT_EQ(side.lastMismatch.count, 3u);
 }
 
 } // namespace

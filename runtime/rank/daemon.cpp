@@ -290,8 +290,10 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::shrink(const ShrinkRequest &request,
                                                  const Options &options) {
-  if (Status local = core.requireOneMachine("shrunk"); !local.ok())
-    return local;
+  if (core.fabric->network() && core.options.isOnDevice)
+    return Status(StatusCode::InvalidArgument,
+                  "a communicator of GPUs that spans machines cannot be shrunk yet; make a new one "
+                  "with occlCommInitRank");
   auto fabric = shrinker.shrink(request);
   if (!fabric.ok())
     return fabric.status();

@@ -165,14 +165,6 @@ void Core::callBackOnThread(void *core, queue::CompletionEntry entry) {
   static_cast<Core *>(core)->place.unpin();
 }
 
-Status Core::requireOneMachine(const char *done) const {
-  if (!fabric->network())
-    return {};
-  return {StatusCode::InvalidArgument,
-          std::string("a communicator that spans machines cannot be ") + done +
-              " yet; make a new one with occlCommInitRank"};
-}
-
 bool Core::isCallingBack() const {
   for (const CallbackScope *scope = CallbackScope::innermost(); scope; scope = scope->outer)
     if (&scope->core == this)

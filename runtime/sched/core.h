@@ -68,8 +68,6 @@ struct Core {
   /// another is at it, the others by the device's threads. Nothing is claimed or locked. The place
   /// is pinned.
   void runCallbacks();
-  /// InvalidArgument if it spans machines, where it cannot be `done` yet.
-  Status requireOneMachine(const char *done) const;
   /// Whether this thread is inside a callback of this communicator's rank.
   bool isCallingBack() const;
   /// From now on rank r may be in the middle of an access to this rank's buffers when it fails, and

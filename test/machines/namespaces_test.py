@@ -140,6 +140,21 @@ class Faults(unittest.TestCase):
                 self.assertRegex(text, r"process of rank [{}{}] is gone".format(*RANKS[other]), name)
                 self.assertIn("its machine has not answered for", text)
 
+    def test_of_a_job_that_is_cut_in_two_the_majority_goes_on(self):
+        # Without rank 0, which is alone with rank 1.
+        job = occl_run("--hosts", "a,b,c", "-n", "6", RANK_PROGRAM, "shrink", "3000", variables=SHORT_TIMEOUT)
+        awaitBegin(job, 6)
+        setLink("a", "down")
+        status, out, errors = end(job)
+        self.assertEqual(status, 0, out + errors)
+        said = dict(re.findall(r"rank (\d): (.*)", out))
+        self.assertEqual(sorted(said), [str(rank) for rank in range(6)], out + errors)
+        for rank in range(2):
+            self.assertIn("a majority has to", said[str(rank)])
+            self.assertRegex(said[str(rank)], r"ranks .*2, 3, 4, 5 did not answer")
+        for rank in range(2, 6):
+            self.assertEqual(said[str(rank)], "4 left")
+
     def test_a_cut_that_heals_in_time_is_no_failure(self):
         self.cutForAWhile("seconds")
 

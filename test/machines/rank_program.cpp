@@ -6,6 +6,9 @@
 //   rank_program transfer-seconds N     exchanges between machines for N seconds, checked
 //   rank_program transfer-until-failure exchanges until one fails, likewise
 //   rank_program join MILLISECONDS      joins with this deadline; says why it could not
+//   rank_program shrink MILLISECONDS    all-reduces until one fails, shrinks with this timeout;
+//   says
+//                                       how many are left, checked, or why it could not
 // Says "rank R: ..." on standard output; the exit status is 0 if that is what was asked for.
 #include "runtime/api/occl_collectives.h"
 #include "runtime/api/occl_transfer.h"
@@ -95,13 +98,26 @@ std::string workUntil(const Member &self, const Work &work, Clock::time_point en
   }
 }
 
+int shrinkAfterFailure(const Member &self) {
+  const std::string why = workUntil(self, {allReduce, static_cast<int32_t>(self.numRanks)},
+                                    Clock::now() + std::chrono::hours(1));
+  occlComm_t smaller = nullptr;
+  if (occlCommShrink(self.comm, nullptr, 0, nullptr, &smaller) != occlSuccess)
+    return say(self.rank, occlGetLastError(), false);
+  uint32_t left = 0;
+  occlCommSize(smaller, &left);
+  const std::string wrong = testing::runCollectives(smaller, 1000);
+  occlCommDestroy(smaller);
+  return say(self.rank, wrong.empty() ? std::to_string(left) + " left" : wrong, !wrong.empty());
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   const std::string task = argc > 1 ? argv[1] : "";
   const unsigned long number = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 0;
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  if (task == "join")
+  if (task == "join" || task == "shrink")
     config.timeoutMs = static_cast<uint32_t>(number);
   Member self;
   const auto begin = Clock::now();
@@ -118,7 +134,9 @@ int main(int argc, char **argv) {
       isTransfers ? Work{exchange, 1} : Work{allReduce, static_cast<int32_t>(self.numRanks)};
   const std::string until = isTransfers ? task.substr(task.find('-') + 1) : task;
   int status = 1;
-  if (task == "collectives") {
+  if (task == "shrink") {
+    status = shrinkAfterFailure(self);
+  } else if (task == "collectives") {
     status = checkCollectives(self);
   } else if (task == "transfers") {
     status = checkTransfers(self);

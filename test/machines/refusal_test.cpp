@@ -31,15 +31,6 @@ std::string expectRefused(occlResult_t result, const char *text) {
                                        : "not refused: expected '" + std::string(text) + "'";
 }
 
-TEST(Refusal, WhatIsNotThereYetIsNamed) {
-  onIslands({0, 1}, [](occlComm_t comm, uint32_t) -> std::string {
-    occlComm_t other = nullptr;
-    std::string wrong =
-        expectRefused(occlCommShrink(comm, nullptr, 0, nullptr, &other), "cannot be shrunk yet");
-    return wrong.empty() ? runCollectives(comm, 100) : wrong; // it has not suffered
-  });
-}
-
 TEST(Refusal, NamesWithoutSecretOrPort) {
   occlComm_t comm = nullptr;
   unsetenv("OCCL_SECRET");

@@ -1,7 +1,7 @@
 #include "tools/occl/host_checks.h"
 
 #include "runtime/api/occl.h"
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 #include "runtime/net/transport/nccl_net/context.h"
 #include "runtime/net/transport/verbs/port.h"
 #include "tools/occl-run/launch/launcher.h"

@@ -1,6 +1,9 @@
 #include "runtime/control/membership/shrink.h"
 
-#include "runtime/control/bootstrap/subgroup.h"
+#include "runtime/control/membership/group_offer.h"
+#include "runtime/control/membership/majority_agreement.h"
+#include "runtime/control/membership/shared_agreement.h"
+#include "runtime/net/network.h"
 
 #include <mutex>
 #include <string>
@@ -10,24 +13,46 @@ namespace occl::daemon {
 
 namespace {
 
-/// Forms the group and connects it.
+/// In the segments of this machine's ranks, and in mirrors of the others.
+class RecordsInSegments final : public ShrinkRecords {
+public:
+  explicit RecordsInSegments(const Fabric &fabric) : fabric(fabric) {}
+
+  std::optional<transport::ShrinkRecord> load(uint32_t rank) const override {
+    return fabric.of(rank).header().shrinkRecord.load();
+  }
+  void store(const transport::ShrinkRecord &record) override {
+    fabric.own().header().shrinkRecord.store(record);
+    fabric.network()->wakeSender();
+  }
+  bool isGone(uint32_t rank) const override { return fabric.isGone(rank); }
+
+private:
+  const Fabric &fabric;
+};
+
+std::unique_ptr<Agreement> makeAgreement(const Fabric &fabric) {
+  if (!fabric.network())
+    return std::make_unique<SharedAgreement>(fabric);
+  auto made = std::make_unique<MajorityAgreement>(fabric.rank(), fabric.numRanks(),
+                                                  std::make_unique<RecordsInSegments>(fabric));
+  fabric.network()->setVoter([voter = made.get()] { return voter->vote(); });
+  return made;
+}
+
+/// Forms the group and connects it. Its name: no other group of this communicator has it.
 StatusOr<std::unique_ptr<Fabric>> form(const Fabric &from, const Agreement &agreement,
-                                       const std::vector<uint32_t> &ranks,
-                                       bootstrap::SubgroupOffer &own,
+                                       const std::vector<uint32_t> &ranks, GroupOffer own,
                                        const ShrinkRequest &request) {
   Deadline deadline(request.timeout);
   std::vector<bootstrap::SubgroupMember> members;
+  std::string name =
+      "shrinking the communicator, attempt " + std::to_string(agreement.attempt()) + ", to ranks";
   for (uint32_t r : ranks) {
-    SegmentOffer offer = agreement.offerOf(r);
-    if (offer.bytes != request.segmentBytes)
-      return Status(StatusCode::Mismatch, "shrinking the communicator: rank " + std::to_string(r) +
-                                              " wants a segment of " + std::to_string(offer.bytes) +
-                                              " bytes, rank " + std::to_string(from.rank()) +
-                                              " one of " + std::to_string(request.segmentBytes) +
-                                              "; use the same arenaBytes and heapBytes");
-    members.push_back({r, offer.handle});
+    members.push_back({r, agreement.offerOf(r).handle});
+    name += " " + std::to_string(r);
   }
-  auto group = bootstrap::formSubgroup(from.ranks(), members, own, deadline);
+  auto group = std::move(own).form(from, members, name, deadline);
   if (!group.ok())
     return group.status();
   return makeFabric(std::move(*group), from.own().header().orderPolicy, deadline,
@@ -36,35 +61,70 @@ StatusOr<std::unique_ptr<Fabric>> form(const Fabric &from, const Agreement &agre
 
 } // namespace
 
-/// isRefused: the members could not form their group, and those that are left may try again.
-StatusOr<std::unique_ptr<Fabric>> Shrinker::attempt(const ShrinkRequest &request, bool &isRefused) {
-  auto offer = bootstrap::SubgroupOffer::make(fabric.ranks(), request.segmentBytes);
+Shrinker::Shrinker(Fabric &fabric) : fabric(fabric), agreement(makeAgreement(fabric)) {}
+
+Shrinker::~Shrinker() {
+  if (fabric.network())
+    fabric.network()->setVoter(nullptr);
+}
+
+/// Nothing: the members could not form their group, and those that are left try again.
+std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkRequest &request,
+                                                                   Status &whyRefused) {
+  using Result = StatusOr<std::unique_ptr<Fabric>>;
+  auto offer = GroupOffer::make(fabric, {request.segmentBytes, request.heapBytes});
   if (!offer.ok())
-    return offer.status();
-  auto members = agreement.agree(request.excluded, {(*offer)->handle(), request.segmentBytes},
+    return Result(offer.status());
+  auto agreed = agreement->agree(request.excluded, {offer->handle(), request.segmentBytes},
                                  Deadline(request.timeout));
-  if (!members.ok())
-    return members.status();
-  auto formed = form(fabric, agreement, *members, **offer, request);
-  if (agreement.conclude(*members, formed.ok(), Deadline(request.timeout)))
-    return formed;
-  StatusCode code = formed.status().code();
-  isRefused = formed.ok() || code == StatusCode::PeerFailed || code == StatusCode::Timeout;
-  return formed.ok() ? Status(StatusCode::PeerFailed,
-                              "shrinking the communicator: a rank was lost meanwhile")
-                     : formed.status();
+  if (!agreed.ok())
+    return Result(agreed.status());
+  if (agreed->confirmed)
+    return take(*agreed->confirmed);
+  auto made = form(fabric, *agreement, agreed->members, std::move(*offer), request);
+  const Status status = made.status();
+  if (made.ok())
+    formed[agreement->attempt()] = std::move(*made);
+  const auto verdict = agreement->conclude(agreed->members, status.ok(), Deadline(request.timeout));
+  if (!verdict.ok())
+    return Result(verdict.status());
+  if (verdict->kind == Verdict::Confirmed)
+    return take(verdict->attempt);
+  if (verdict->kind == Verdict::Refused)
+    formed.erase(agreement->attempt());
+  if (!status.ok() && status.code() != StatusCode::PeerFailed &&
+      status.code() != StatusCode::Timeout)
+    return Result(status);
+  whyRefused = status.ok() ? Status(StatusCode::PeerFailed,
+                                    "shrinking the communicator: a rank was lost meanwhile")
+                           : status;
+  return std::nullopt;
+}
+
+StatusOr<std::unique_ptr<Fabric>> Shrinker::take(uint64_t attempt) {
+  auto found = formed.extract(attempt);
+  formed.clear();
+  if (!found)
+    return Status(StatusCode::PeerFailed,
+                  "shrinking the communicator: the others go on with a group that rank " +
+                      std::to_string(fabric.rank()) + " could not form");
+  return std::move(found.mapped());
 }
 
 StatusOr<std::unique_ptr<Fabric>> Shrinker::shrink(ShrinkRequest request) {
   std::lock_guard lock(mutex);
   request.excluded.resize(fabric.numRanks(), false);
-  for (uint32_t tries = 0;; ++tries) {
-    bool isRefused = false;
-    auto formed = attempt(request, isRefused);
-    // Each attempt that is refused has lost a rank.
-    if (!isRefused || tries == fabric.numRanks())
-      return formed;
-  }
+  agreement->begin(request.timeout);
+  Status whyRefused;
+  // Each attempt that is refused has lost a rank.
+  for (uint32_t tries = 0; tries <= fabric.numRanks(); ++tries)
+    if (auto result = attempt(request, whyRefused)) {
+      if (!result->ok())
+        agreement->abandon();
+      return std::move(*result);
+    }
+  agreement->abandon();
+  return whyRefused;
 }
 
 } // namespace occl::daemon

@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace occl::daemon {
@@ -24,20 +26,28 @@ struct ShrinkRequest {
 /// One rank's part. Thread safety: any; one thread after another.
 class Shrinker {
 public:
-  explicit Shrinker(Fabric &fabric) : fabric(fabric), agreement(fabric) {}
+  explicit Shrinker(Fabric &fabric);
+  ~Shrinker();
+  Shrinker(const Shrinker &) = delete;
+  Shrinker &operator=(const Shrinker &) = delete;
 
   /// The smaller communicator's fabric, connected: of all ranks that take part in time and are
   /// excluded by none of them, in the same order. Takes two timeouts at most, and two more for
-  /// every rank that is lost meanwhile. PeerFailed if this rank is not among them; Mismatch where
-  /// segmentBytes differ; SystemError.
+  /// every rank that is lost meanwhile; on several machines six in all, where Timeout says that no
+  /// majority has confirmed it: the next call goes on there. PeerFailed if this rank is not among
+  /// them; Mismatch where segmentBytes differ; SystemError.
   StatusOr<std::unique_ptr<Fabric>> shrink(ShrinkRequest request);
 
 private:
-  StatusOr<std::unique_ptr<Fabric>> attempt(const ShrinkRequest &request, bool &isRefused);
+  std::optional<StatusOr<std::unique_ptr<Fabric>>> attempt(const ShrinkRequest &request,
+                                                           Status &whyRefused);
+  StatusOr<std::unique_ptr<Fabric>> take(uint64_t attempt);
 
   Fabric &fabric;
-  Mutex mutex; // guards the agreement
-  Agreement agreement;
+  Mutex mutex; // guards what follows
+  std::unique_ptr<Agreement> agreement;
+  /// Of attempts of this call: groups that this rank has formed and that may still be confirmed.
+  std::map<uint64_t, std::unique_ptr<Fabric>> formed;
 };
 
 } // namespace occl::daemon

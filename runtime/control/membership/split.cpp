@@ -1,7 +1,6 @@
 #include "runtime/control/membership/split.h"
 
-#include "runtime/control/bootstrap/subgroup.h"
-#include "runtime/net/machine_group.h"
+#include "runtime/net/network.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -95,87 +94,50 @@ StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request)
   return members;
 }
 
-/// What a rank brings along: memory, or where the others come who share none with it.
-struct Splitter::Offer {
-  std::unique_ptr<bootstrap::SubgroupOffer> memory;
-  net::DivisionListener listener;
-
-  bootstrap::OfferHandle handle() const {
-    return memory ? memory->handle() : bootstrap::OfferHandle{listener.port, 0};
-  }
-};
-
-StatusOr<Splitter::Offer> Splitter::makeOffer(const SplitRequest &request) const {
-  Offer offer;
-  if (request.colour < 0)
-    return offer;
-  if (fabric.network()) {
-    auto listener = net::listenForDivision();
-    if (!listener.ok())
-      return listener.status();
-    offer.listener = std::move(*listener);
-    return offer;
-  }
-  auto memory = bootstrap::SubgroupOffer::make(fabric.ranks(), request.segmentBytes);
-  if (!memory.ok())
-    return memory.status();
-  offer.memory = std::move(*memory);
-  return offer;
-}
-
-/// Executors ring by themselves; this thread is none.
+/// Executors wake it by themselves; this thread is none.
 void Splitter::tellOtherMachines() const {
-  for (uint32_t r = 0; fabric.network() && r < fabric.numRanks(); ++r)
-    if (!fabric.isLocal(r))
-      return fabric.doorbells()[r]->ring(); // of the network, and so of all
+  if (fabric.network())
+    fabric.network()->wakeSender();
 }
 
-void Splitter::publish(const SplitRequest &request, const Offer &offer) {
+void Splitter::publish(const SplitRequest &request, const bootstrap::OfferHandle &handle) {
   SplitRecord &own = recordOf(fabric.rank());
   own.colour.store(request.colour, std::memory_order_relaxed);
   own.key.store(request.key, std::memory_order_relaxed);
   own.segmentBytes.store(request.segmentBytes, std::memory_order_relaxed);
-  const auto handle = offer.handle();
   own.offer.store(handle.place, std::memory_order_relaxed);
   own.offerNonce.store(handle.nonce, std::memory_order_relaxed);
   own.published.store(number + 1, std::memory_order_release);
   tellOtherMachines();
 }
 
-StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const SplitRequest &request,
-                                                           const std::vector<uint32_t> &ranks,
-                                                           Offer offer,
+StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const std::vector<uint32_t> &ranks,
+                                                           GroupOffer offer,
                                                            const Deadline &deadline) const {
-  const auto offerOf = [&](uint32_t r) {
-    return bootstrap::OfferHandle{recordOf(r).offer.load(std::memory_order_relaxed),
-                                  recordOf(r).offerNonce.load(std::memory_order_relaxed)};
-  };
-  if (offer.memory) {
-    std::vector<bootstrap::SubgroupMember> members;
-    for (uint32_t r : ranks)
-      members.push_back({r, offerOf(r)});
-    recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
-    return bootstrap::formSubgroup(fabric.ranks(), members, *offer.memory, deadline);
-  }
-  net::Division division = {
-      number, {}, request.segmentBytes, request.heapBytes, fabric.own().header().orderPolicy};
+  std::vector<bootstrap::SubgroupMember> members;
   for (uint32_t r : ranks)
-    division.members.push_back({r, static_cast<uint16_t>(offerOf(r).place)});
+    members.push_back({r,
+                       {recordOf(r).offer.load(std::memory_order_relaxed),
+                        recordOf(r).offerNonce.load(std::memory_order_relaxed)}});
   recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
   tellOtherMachines();
-  return net::divideMachineGroup(fabric.ranks(), division, std::move(offer.listener), deadline);
+  return std::move(offer).form(fabric, members, "division " + std::to_string(number), deadline);
 }
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
                                                 const Deadline &deadline) {
-  auto offer = makeOffer(request);
-  if (!offer.ok())
-    return offer.status();
+  std::optional<GroupOffer> offer;
+  if (request.colour >= 0) {
+    auto made = GroupOffer::make(fabric, {request.segmentBytes, request.heapBytes});
+    if (!made.ok())
+      return made.status();
+    offer = std::move(*made);
+  }
   // Whoever still reads the last division's records is not far behind.
   Status status = awaitAll(&SplitRecord::done, number, deadline);
   if (!status.ok())
     return status;
-  publish(request, *offer);
+  publish(request, offer ? offer->handle() : bootstrap::OfferHandle());
   status = awaitAll(&SplitRecord::published, number + 1, deadline);
   if (!status.ok())
     return status;
@@ -185,7 +147,7 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
   auto ranks = membersOf(request);
   if (!ranks.ok())
     return ranks.status();
-  auto group = form(request, *ranks, std::move(*offer), deadline);
+  auto group = form(*ranks, std::move(*offer), deadline);
   if (!group.ok())
     return group.status();
   return makeFabric(std::move(*group), fabric.own().header().orderPolicy, deadline,

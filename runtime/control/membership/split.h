@@ -5,6 +5,7 @@
 #include "runtime/base/status.h"
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/fabric.h"
+#include "runtime/control/membership/group_offer.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/mutex.h"
 
@@ -35,13 +36,9 @@ public:
   StatusOr<std::unique_ptr<Fabric>> split(const SplitRequest &request, const Deadline &deadline);
 
 private:
-  struct Offer;
-
-  StatusOr<Offer> makeOffer(const SplitRequest &request) const;
-  StatusOr<std::unique_ptr<bootstrap::Group>> form(const SplitRequest &request,
-                                                   const std::vector<uint32_t> &ranks, Offer offer,
-                                                   const Deadline &deadline) const;
-  void publish(const SplitRequest &request, const Offer &offer);
+  StatusOr<std::unique_ptr<bootstrap::Group>>
+  form(const std::vector<uint32_t> &ranks, GroupOffer offer, const Deadline &deadline) const;
+  void publish(const SplitRequest &request, const bootstrap::OfferHandle &handle);
   void tellOtherMachines() const;
   StatusOr<std::unique_ptr<Fabric>> run(const SplitRequest &request, const Deadline &deadline);
   Status awaitAll(const Atomic<uint64_t> transport::SplitRecord::*counter, uint64_t atLeast,

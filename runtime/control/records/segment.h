@@ -22,6 +22,7 @@
 #include "runtime/control/records/announce_table.h"
 #include "runtime/control/records/failure_word.h"
 #include "runtime/control/records/shrink_board.h"
+#include "runtime/control/records/shrink_record.h"
 #include "runtime/control/records/split_record.h"
 #include "runtime/control/records/wait_edges.h"
 #include "runtime/sync/atomic.h"
@@ -35,7 +36,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 11;
+  static constexpr uint32_t kVersion = 12;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -56,7 +57,8 @@ struct SegmentHeader {
   /// Fabric::beginAccess().
   alignas(64) Atomic<uint32_t> accessing{0};
   FailureCause failure;
-  ShrinkBoard shrink;
+  ShrinkBoard shrink;        // of one machine
+  ShrinkCell shrinkRecord; // of several
   WaitEdgeBoard waitEdges;
   SplitRecord split;
   /// What the owner had read from SharedWords::reportsAsked before it published its wait edges.
@@ -73,7 +75,7 @@ struct SegmentHeader {
 struct SharedWords {
   /// 0 while all is well; else 1 + the rank whose cause counts. Set once, by any rank.
   alignas(64) Atomic<uint32_t> failedBy{0};
-  ShrinkDecision shrink; // rank 0's is used
+  ShrinkWords shrink; // rank 0's is used
   /// How often others have asked the owner to publish its wait edges at once.
   alignas(64) Atomic<uint32_t> reportsAsked{0};
 

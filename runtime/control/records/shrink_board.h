@@ -28,7 +28,7 @@ struct ShrinkBoard {
 };
 
 /// Of rank 0's segment, written by all ranks, by compare-and-swap.
-struct ShrinkDecision {
+struct ShrinkWords {
   /// attempt << 32 | 1 + the rank whose proposal counts.
   alignas(64) Atomic<uint64_t> decision{0};
   /// attempt << 32 | 1: all have joined; or 2: somebody cannot, all try again.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,20 +45,29 @@ public:
                     {[this] { return failure; },
                      [this](const Status &cause) { failure = failure.ok() ? cause : failure; }});
     network->setOnMismatch(
-        [this](const Call &, uint32_t, const transport::CollectiveTraits &) { ++numMismatches; });
+        [this](const Call &, uint32_t, const transport::CollectiveTraits &theirs) {
+          ++numMismatches;
+          lastMismatch = theirs;
+        });
     interpreter::BindRequest request = {.rank = kSelf, .count = kCount};
     request.isSimple = true;
     request.headsDistance = kArenaBytes;
     binding = *interpreter::bind(plan::testing::chainBroadcast(kRanks, 8, kPeer), request);
-    transport::AnnounceCell *cell = transport::AnnounceOwner(own.announceTable()).take(kId);
+    cells.emplace(own.announceTable());
+    open(kId);
+  }
+
+  /// Rank 0 submits invocation 0 of another collective.
+  void open(uint64_t id) {
+    transport::AnnounceCell *cell = cells->take(id);
     cell->beginAt(0);
     cell->publish(0, 0, traits(), {});
     Call call;
-    call.id = kId;
+    call.id = id;
     call.traits = traits();
     call.cell = cell;
     call.crossing =
-        std::make_shared<Crossing>(binding, std::vector<bool>{false, true}, request.headsDistance);
+        std::make_shared<Crossing>(binding, std::vector<bool>{false, true}, kArenaBytes);
     network->open(std::move(call));
   }
 
@@ -79,6 +89,10 @@ public:
   std::unique_ptr<Network> network;
   Status failure; // that rank 1 has told of
   uint32_t numMismatches = 0;
+  transport::CollectiveTraits lastMismatch; // what rank 1 has
+
+private:
+  std::optional<transport::AnnounceOwner> cells;
 };
 
 } // namespace occl::net::testing

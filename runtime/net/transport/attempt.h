@@ -1,5 +1,5 @@
 // How two ranks come to a transport that works between them: each kind of transport is one of
-// these, and is tried out before it is chosen. runtime/net/choose_transport.h drives them.
+// these, and is tried out before it is chosen. runtime/net/choose/choose_transport.h drives them.
 #pragma once
 
 #include "runtime/base/status.h"

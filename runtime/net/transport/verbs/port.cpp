@@ -1,7 +1,10 @@
 #include "runtime/net/transport/verbs/port.h"
 
+#include "support/name_list.h"
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -40,7 +43,15 @@ bool isUsable(const ibv_device &device, int port, int index) {
          access(("/sys/class/net/" + interface).c_str(), F_OK) == 0;
 }
 
+/// As NCCL_IB_HCA says: empty takes all.
+bool isAllowed(const std::string &device, unsigned port) {
+  const char *text = std::getenv("NCCL_IB_HCA");
+  return !text || !*text || NameList(text).takes(device, port);
+}
+
 void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, RdmaPorts &found) {
+  if (!isAllowed(device.name, number))
+    return;
   ibv_port_attr port{};
   // The library writes as much as the first version of this structure has.
   if (verbs.query_port(device.context, number, reinterpret_cast<_compat_ibv_port_attr *>(&port)) ||
@@ -93,8 +104,8 @@ RdmaPorts find() {
     (*verbs)->free_device_list(devices);
   if (found.ports.empty())
     found.whyNone = numDevices == 0 ? "this machine has no RDMA device"
-                                    : "no port of an RDMA device of this machine is up and has an "
-                                      "address";
+                                    : "no port of an RDMA device of this machine is up, has an "
+                                      "address and is one that NCCL_IB_HCA names, if that is set";
   return found;
 }
 

@@ -1,7 +1,7 @@
 // Connections over the network plugin of tests, made as ranks make them.
 #pragma once
 
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 #include "runtime/net/transport/testing/side.h"
 #include "runtime/net/transport/testing/socket_pair.h"
 

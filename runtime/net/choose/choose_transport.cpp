@@ -1,6 +1,6 @@
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 
-#include "runtime/net/agreement.h"
+#include "runtime/net/choose/agreement.h"
 #include "runtime/net/transport/nccl_net/nccl_net_attempt.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/verbs/verbs_attempt.h"
@@ -54,16 +54,37 @@ std::string pluginOfEnvironment() {
   return strcasecmp(name.c_str(), "none") == 0 ? "" : name;
 }
 
+bool isOne(const char *variable) {
+  const char *text = std::getenv(variable);
+  return text && std::string_view(text) == "1";
+}
+
+/// As the variables say by which users of NCCL choose.
+AllowedTransports transportsOfNccl() {
+  const char *wanted = std::getenv("NCCL_NET");
+  const std::string plugin = pluginOfEnvironment();
+  if (wanted && strcasecmp(wanted, "Socket") == 0)
+    return {"tcp"};
+  if (wanted && strcasecmp(wanted, "IB") == 0)
+    return {"verbs"};
+  const std::string byPlugin = std::string(kNcclNet) + (plugin.empty() ? "" : ":" + plugin);
+  if (wanted && *wanted)
+    return {byPlugin}; // it is a plugin's name
+  AllowedTransports allowed;
+  if (!plugin.empty())
+    allowed.push_back(byPlugin);
+  if (!isOne("NCCL_IB_DISABLE"))
+    allowed.push_back("verbs");
+  allowed.push_back("tcp");
+  return allowed;
+}
+
 } // namespace
 
 StatusOr<AllowedTransports> transportsOfEnvironment() {
   const char *text = std::getenv("OCCL_NET");
-  if (!text) {
-    AllowedTransports allowed = {"verbs", "tcp"};
-    if (const std::string plugin = pluginOfEnvironment(); !plugin.empty())
-      allowed.insert(allowed.begin(), std::string(kNcclNet) + ":" + plugin);
-    return allowed;
-  }
+  if (!text)
+    return transportsOfNccl();
   AllowedTransports allowed;
   std::vector<const Kind *> seen;
   for (std::string_view rest = text;;) {

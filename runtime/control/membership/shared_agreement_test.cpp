@@ -1,4 +1,4 @@
-#include "runtime/control/membership/agreement.h"
+#include "runtime/control/membership/shared_agreement.h"
 
 #include "runtime/control/testing/thread_fabrics.h"
 
@@ -26,11 +26,12 @@ std::vector<std::unique_ptr<Fabric>> makeFabrics(uint32_t numRanks) {
 }
 
 /// body(rank, its part) on a thread for each rank.
-void onAll(uint32_t numRanks, const std::function<void(uint32_t, Fabric &, Agreement &)> &body) {
+void onAll(uint32_t numRanks,
+           const std::function<void(uint32_t, Fabric &, SharedAgreement &)> &body) {
   auto fabrics = makeFabrics(numRanks);
-  std::vector<std::unique_ptr<Agreement>> parts;
+  std::vector<std::unique_ptr<SharedAgreement>> parts;
   for (auto &fabric : fabrics)
-    parts.push_back(std::make_unique<Agreement>(*fabric));
+    parts.push_back(std::make_unique<SharedAgreement>(*fabric));
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] { body(r, *fabrics[r], *parts[r]); });
@@ -45,24 +46,25 @@ std::vector<bool> without(uint32_t numRanks, const Members &excluded) {
   return set;
 }
 
-TEST(Agreement, AllThatAnswerAreMembers) {
-  onAll(4, [](uint32_t, Fabric &, Agreement &agreement) {
+TEST(SharedAgreement, AllThatAnswerAreMembers) {
+  onAll(4, [](uint32_t, Fabric &, SharedAgreement &agreement) {
     for (int attempt = 0; attempt < 5; ++attempt) {
       auto members = agreement.agree(without(4, {}), {}, Deadline(60s));
       ASSERT_TRUE(members.ok()) << members.status().message();
-      EXPECT_EQ(*members, (Members{0, 1, 2, 3}));
-      EXPECT_TRUE(agreement.conclude(*members, true, Deadline(60s)));
+      EXPECT_EQ(members->members, (Members{0, 1, 2, 3}));
+      EXPECT_EQ(agreement.conclude(members->members, true, Deadline(60s))->kind,
+                Verdict::Confirmed);
     }
   });
 }
 
-TEST(Agreement, WhomAnyMemberExcludesIsOutAndToldSo) {
-  onAll(4, [](uint32_t rank, Fabric &, Agreement &agreement) {
+TEST(SharedAgreement, WhomAnyMemberExcludesIsOutAndToldSo) {
+  onAll(4, [](uint32_t rank, Fabric &, SharedAgreement &agreement) {
     auto members =
         agreement.agree(without(4, rank == 3 ? Members{1} : Members{}), {}, Deadline(60s));
     if (rank != 1) {
       ASSERT_TRUE(members.ok()) << members.status().message();
-      EXPECT_EQ(*members, (Members{0, 2, 3}));
+      EXPECT_EQ(members->members, (Members{0, 2, 3}));
       return;
     }
     EXPECT_EQ(members.status().code(), StatusCode::PeerFailed);
@@ -71,45 +73,46 @@ TEST(Agreement, WhomAnyMemberExcludesIsOutAndToldSo) {
   });
 }
 
-TEST(Agreement, WhoDoesNotAnswerIsOut) {
-  onAll(3, [](uint32_t rank, Fabric &, Agreement &agreement) {
+TEST(SharedAgreement, WhoDoesNotAnswerIsOut) {
+  onAll(3, [](uint32_t rank, Fabric &, SharedAgreement &agreement) {
     if (rank == 0)
       std::this_thread::sleep_for(300ms);
     auto members = agreement.agree(without(3, {}), {}, Deadline(rank == 0 ? 60s : 50ms));
     if (rank != 0) {
       ASSERT_TRUE(members.ok()) << members.status().message();
-      EXPECT_EQ(*members, (Members{1, 2}));
+      EXPECT_EQ(members->members, (Members{1, 2}));
     } else {
       EXPECT_NE(members.status().message().find("went on without it"), std::string::npos);
     }
   });
 }
 
-TEST(Agreement, WhoHasLeftIsNotWaitedFor) {
-  onAll(3, [](uint32_t rank, Fabric &fabric, Agreement &agreement) {
+TEST(SharedAgreement, WhoHasLeftIsNotWaitedFor) {
+  onAll(3, [](uint32_t rank, Fabric &fabric, SharedAgreement &agreement) {
     if (rank == 2)
       return fabric.leave();
     auto members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok()) << members.status().message();
-    EXPECT_EQ(*members, (Members{0, 1}));
+    EXPECT_EQ(members->members, (Members{0, 1}));
   });
 }
 
-TEST(Agreement, WhereOneCannotFormTheGroupAllTryAgain) {
-  onAll(3, [](uint32_t rank, Fabric &fabric, Agreement &agreement) {
+TEST(SharedAgreement, WhereOneCannotFormTheGroupAllTryAgain) {
+  onAll(3, [](uint32_t rank, Fabric &fabric, SharedAgreement &agreement) {
     auto members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok());
-    EXPECT_FALSE(agreement.conclude(*members, rank != 1, Deadline(60s)));
+    EXPECT_EQ(agreement.conclude(members->members, rank != 1, Deadline(60s))->kind,
+              Verdict::Refused);
     if (rank == 1)
       return fabric.leave();
     members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok()) << members.status().message();
-    EXPECT_EQ(*members, (Members{0, 2}));
-    EXPECT_TRUE(agreement.conclude(*members, true, Deadline(60s)));
+    EXPECT_EQ(members->members, (Members{0, 2}));
+    EXPECT_EQ(agreement.conclude(members->members, true, Deadline(60s))->kind, Verdict::Confirmed);
   });
 }
 
-TEST(Agreement, AllMembersGetTheSameListWhateverHappens) {
+TEST(SharedAgreement, AllMembersGetTheSameListWhateverHappens) {
   uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -129,7 +132,7 @@ TEST(Agreement, AllMembersGetTheSameListWhateverHappens) {
         plan.excluded = {static_cast<uint32_t>(random() % kRanks)};
     }
     std::vector<Members> got(kRanks);
-    onAll(kRanks, [&](uint32_t rank, Fabric &fabric, Agreement &agreement) {
+    onAll(kRanks, [&](uint32_t rank, Fabric &fabric, SharedAgreement &agreement) {
       const Plan &plan = plans[rank];
       std::this_thread::sleep_for(plan.delay);
       if (!plan.comes && plan.leaves)
@@ -138,7 +141,7 @@ TEST(Agreement, AllMembersGetTheSameListWhateverHappens) {
         return;
       auto members = agreement.agree(without(kRanks, plan.excluded), {}, Deadline(100ms));
       if (members.ok())
-        got[rank] = *members;
+        got[rank] = members->members;
     });
     for (uint32_t r = 0; r < kRanks; ++r)
       for (uint32_t member : got[r])

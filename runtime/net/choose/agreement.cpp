@@ -1,4 +1,4 @@
-#include "runtime/net/agreement.h"
+#include "runtime/net/choose/agreement.h"
 
 #include "runtime/net/rendezvous/socket.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/net/choose_transport.h"
+#include "runtime/net/choose/choose_transport.h"
 
 #include "runtime/net/transport/nccl_net/testing/over_nccl_net.h"
 #include "runtime/net/transport/testing/socket_pair.h"
@@ -183,7 +183,8 @@ protected:
   void TearDown() override { clear(); }
   static void clear() {
     unsetenv("OCCL_NET");
-    unsetenv("NCCL_NET_PLUGIN");
+    for (const char *ofNccl : {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_DISABLE"})
+      unsetenv(ofNccl);
   }
 };
 
@@ -220,6 +221,23 @@ TEST_F(Environment, NcclsVariableCountsIfThereIsNone) {
     EXPECT_EQ(*transportsOfEnvironment(), kBoth);
   }
   setenv("NCCL_NET_PLUGIN", "ofi", 1);
+  setenv("OCCL_NET", "tcp", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), kTcp);
+}
+
+TEST_F(Environment, AsNcclsVariablesSay) {
+  setenv("NCCL_IB_DISABLE", "1", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), kTcp);
+  setenv("NCCL_IB_DISABLE", "0", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), kBoth);
+  setenv("NCCL_NET", "IB", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), (AllowedTransports{"verbs"}));
+  setenv("NCCL_NET", "socket", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), kTcp);
+  setenv("NCCL_NET", "AWS Libfabric", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), (AllowedTransports{"ncclnet"}));
+  setenv("NCCL_NET_PLUGIN", "ofi", 1);
+  EXPECT_EQ(*transportsOfEnvironment(), (AllowedTransports{"ncclnet:ofi"}));
   setenv("OCCL_NET", "tcp", 1);
   EXPECT_EQ(*transportsOfEnvironment(), kTcp);
 }

@@ -1,9 +1,10 @@
-#include "runtime/control/membership/agreement.h"
+#include "runtime/control/membership/shared_agreement.h"
 
 #include "runtime/sync/thread.h"
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 namespace occl::daemon {
 
@@ -22,7 +23,7 @@ uint32_t valueIn(uint64_t word) { return static_cast<uint32_t>(word); }
 ShrinkBoard &boardOf(const Fabric &fabric, uint32_t r) { return fabric.of(r).header().shrink; }
 
 /// All ranks write it.
-transport::ShrinkDecision &decisionOf(const Fabric &fabric) { return fabric.of(0).words().shrink; }
+transport::ShrinkWords &decisionOf(const Fabric &fabric) { return fabric.of(0).words().shrink; }
 
 /// More often than this no word changes under correct ranks once a deadline has passed.
 constexpr uint32_t kMostLateTries = 10000;
@@ -34,15 +35,8 @@ template <class Sets> auto &ofAttempt(Sets &sets, uint32_t attempt) {
 
 } // namespace
 
-Status Agreement::leftOut(const std::string &why) {
-  outcome = {StatusCode::PeerFailed, "rank " + std::to_string(fabric.rank()) +
-                                         " is not a member of the smaller communicator: " + why};
-  return outcome;
-}
-
-StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &excluded,
-                                                 const SegmentOffer &offer,
-                                                 const Deadline &deadline) {
+StatusOr<Agreed> SharedAgreement::agree(const std::vector<bool> &excluded, const MemberOffer &offer,
+                                        const Deadline &deadline) {
   if (!outcome.ok())
     return outcome;
   ++current;
@@ -50,19 +44,25 @@ StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &exclud
   ofAttempt(own.excluded, current).store(excluded);
   ofAttempt(own.offer, current).store(offer.handle.place, std::memory_order_relaxed);
   ofAttempt(own.offerNonce, current).store(offer.handle.nonce, std::memory_order_relaxed);
-  ofAttempt(own.offeredBytes, current).store(offer.bytes, std::memory_order_relaxed);
+  ofAttempt(own.offeredBytes, current).store(offer.segmentBytes, std::memory_order_relaxed);
   own.entered.store(current, std::memory_order_release);
-  return awaitDecision(deadline);
+  auto members = awaitDecision(deadline);
+  if (!members.ok())
+    return members.status();
+  for (uint32_t r : *members)
+    if (const uint64_t bytes = offerOf(r).segmentBytes; bytes != offer.segmentBytes)
+      return differentSizes(fabric.rank(), offer.segmentBytes, r, bytes);
+  return Agreed{std::move(*members), std::nullopt};
 }
 
-SegmentOffer Agreement::offerOf(uint32_t member) const {
+MemberOffer SharedAgreement::offerOf(uint32_t member) const {
   const ShrinkBoard &board = boardOf(fabric, member);
   return {{ofAttempt(board.offer, current).load(std::memory_order_relaxed),
            ofAttempt(board.offerNonce, current).load(std::memory_order_relaxed)},
           ofAttempt(board.offeredBytes, current).load(std::memory_order_relaxed)};
 }
 
-StatusOr<std::vector<uint32_t>> Agreement::awaitDecision(const Deadline &deadline) {
+StatusOr<std::vector<uint32_t>> SharedAgreement::awaitDecision(const Deadline &deadline) {
   const auto &decision = decisionOf(fabric).decision;
   for (uint32_t lateTries = 0; lateTries < kMostLateTries;) {
     uint64_t decided = decision.load(std::memory_order_acquire);
@@ -76,7 +76,7 @@ StatusOr<std::vector<uint32_t>> Agreement::awaitDecision(const Deadline &deadlin
   return leftOut("the decision about the members is overwritten again and again");
 }
 
-bool Agreement::isExcluded(uint32_t r) const {
+bool SharedAgreement::isExcluded(uint32_t r) const {
   for (uint32_t by = 0; by < fabric.numRanks(); ++by) {
     const ShrinkBoard &board = boardOf(fabric, by);
     if (board.entered.load(std::memory_order_acquire) == current &&
@@ -87,7 +87,7 @@ bool Agreement::isExcluded(uint32_t r) const {
 }
 
 /// Proposes those who have answered if it is time to; also a rank that is not among them.
-bool Agreement::propose(uint64_t decided, bool isLate) {
+bool SharedAgreement::propose(uint64_t decided, bool isLate) {
   std::vector<bool> members(fabric.numRanks(), false);
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     bool hasAnswered = boardOf(fabric, r).entered.load(std::memory_order_acquire) == current;
@@ -102,7 +102,7 @@ bool Agreement::propose(uint64_t decided, bool isLate) {
   return true;
 }
 
-StatusOr<std::vector<uint32_t>> Agreement::readDecision(uint64_t decided) {
+StatusOr<std::vector<uint32_t>> SharedAgreement::readDecision(uint64_t decided) {
   uint32_t proposer = valueIn(decided) - 1;
   if (proposer >= fabric.numRanks())
     return leftOut("the decision about the members is damaged");
@@ -122,8 +122,8 @@ StatusOr<std::vector<uint32_t>> Agreement::readDecision(uint64_t decided) {
                  " went on without it, since it was excluded or did not answer in time");
 }
 
-bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
-                         const Deadline &deadline) {
+StatusOr<Verdict> SharedAgreement::conclude(const std::vector<uint32_t> &members, bool formed,
+                                            const Deadline &deadline) {
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
   if (formed)
     own.joined.store(current, std::memory_order_release);
@@ -131,7 +131,8 @@ bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
   for (uint32_t tries = 0; tries < kMostLateTries;) {
     uint64_t seen = verdict.load(std::memory_order_acquire);
     if (attemptIn(seen) >= current)
-      return seen == pack(current, kConfirmed);
+      return Verdict{seen == pack(current, kConfirmed) ? Verdict::Confirmed : Verdict::Refused,
+                     current};
     bool allJoined = formed, isOver = !formed || deadline.passed();
     for (uint32_t r : members)
       if (boardOf(fabric, r).joined.load(std::memory_order_acquire) < current) {
@@ -146,7 +147,7 @@ bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
       sleepFor(kLookPeriod);
     }
   }
-  return false;
+  return Verdict{};
 }
 
 } // namespace occl::daemon
