@@ -115,7 +115,7 @@ OCCL_API occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key
  * members, in their old order; a rank that was left out gets occlPeerFailed, now and whenever it
  * calls again. Returns within two timeouts, and two more for every rank that is lost meanwhile. On
  * several machines a majority of all ranks has to live, or half of them with rank 0, excluded ones
- * too: else occlTimeout, within six timeouts, after which all may call again. Not there on GPUs.
+ * too: else occlTimeout, within ten timeouts, after which all may call again. Not there on GPUs.
  * Nothing is taken over: calls with plans of one's own take plans for the new size. The old
  * communicator stays as it was, shrunk or not may be destroyed first, and a shrunk one may be
  * shrunk again. config: as for occlCommSplit. */

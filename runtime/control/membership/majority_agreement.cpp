@@ -22,7 +22,7 @@ constexpr auto kQuietAfter = 1s;
 /// Ranks propose one after another, so that they seldom meet.
 constexpr auto kTurn = 20ms;
 /// Of a call's steps.
-constexpr int kMostTimeouts = 4;
+constexpr int kMostTimeouts = 8;
 
 std::string listOf(const std::vector<uint32_t> &ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -80,7 +80,7 @@ void MajorityAgreement::publish() {
 
 void MajorityAgreement::begin(std::chrono::milliseconds timeout) {
   std::lock_guard lock(mutex);
-  own.call = numTaken + 1;
+  call = numTaken + 1;
   callDeadline.emplace(timeout >= kNoDeadline ? timeout : kMostTimeouts * timeout);
 }
 
@@ -92,10 +92,11 @@ void MajorityAgreement::abandon() {
 
 /// Of this call: the attempt whose group is confirmed, or that this rank is in none; nothing yet.
 std::optional<StatusOr<uint64_t>> MajorityAgreement::decided() {
-  if (consensus.record().instance <= own.call)
+  if (consensus.record().instance <= call)
     return std::nullopt;
-  numTaken = own.call;
-  const Consensus::Value *chosen = consensus.chosenIn(own.call);
+  numTaken = call;
+  hasJoined = false;
+  const Consensus::Value *chosen = consensus.chosenIn(call);
   if (chosen && contains(chosen->members, rank) && chosen->attempt <= own.attempt)
     return StatusOr<uint64_t>(chosen->attempt);
   return StatusOr<uint64_t>(
@@ -107,54 +108,79 @@ std::optional<StatusOr<uint64_t>> MajorityAgreement::decided() {
 
 StatusOr<Agreed> MajorityAgreement::agree(const std::vector<bool> &excluded,
                                           const MemberOffer &offer, const Deadline &deadline) {
-  const auto begin = SteadyClock::now();
   const auto patience = std::max<std::chrono::nanoseconds>(deadline.remaining(), 1ms);
   {
     std::lock_guard lock(mutex);
     if (!outcome.ok())
       return outcome;
     look();
-    own.attempt = std::max(own.attempt + 1, latestAttempt());
+    own.call = call; // with all that belongs to it
     own.port = offer.handle.place;
     own.segmentBytes = offer.segmentBytes;
     own.excluded = {};
     for (uint32_t r = 0; r < numRanks; ++r)
       if (excluded[r])
         transport::add(own.excluded, r);
+    enter(std::max(own.attempt + 1, latestAttempt()));
   }
   for (;; sleepFor(kLookPeriod)) {
     std::lock_guard lock(mutex);
-    if (auto agreed = agreeOnce(offer.segmentBytes, SteadyClock::now() - begin, patience))
+    if (auto agreed = agreeOnce(offer.segmentBytes, patience))
       return *agreed;
   }
 }
 
-/// `waited`: since this rank has begun to agree.
+/// All waiting begins anew.
+void MajorityAgreement::enter(uint64_t attempt) {
+  own.attempt = attempt;
+  enteredAt = SteadyClock::now();
+  lateSince.reset();
+}
+
 std::optional<StatusOr<Agreed>> MajorityAgreement::agreeOnce(uint64_t segmentBytes,
-                                                             std::chrono::nanoseconds waited,
                                                              std::chrono::nanoseconds patience) {
-  look();
-  for (uint32_t r = 0; r < numRanks; ++r)
-    if (r != rank && records->isGone(r))
-      transport::add(own.unreachable, r);
+  seeWhoIsGone();
+  look(); // what they have said before they went
   if (const auto confirmed = decided())
     return confirmed->ok() ? StatusOr<Agreed>(Agreed{{}, **confirmed}) : confirmed->status();
   if (callDeadline->passed() || !isMajorityThere())
     return StatusOr<Agreed>(giveUp());
-  own.attempt = std::max(own.attempt, latestAttempt());
+  if (const uint64_t latest = latestAttempt(); latest > own.attempt)
+    enter(latest);
   if (Status same = checkSizes(segmentBytes); !same.ok())
     return StatusOr<Agreed>(same);
   // Each rank that should name the members gets half as long again.
-  const auto late = 2 * (waited - patience);
-  lead(late.count() >= 0, late < patience ? 0 : static_cast<uint64_t>(late / patience));
+  const bool late = isLate(patience);
+  lead(late, late ? static_cast<uint64_t>((SteadyClock::now() - *lateSince) / (patience / 2)) : 0);
   publish();
   if (auto members = named())
     return StatusOr<Agreed>(Agreed{std::move(*members), std::nullopt});
   return std::nullopt;
 }
 
-/// Else nothing can be confirmed any more.
+void MajorityAgreement::seeWhoIsGone() {
+  for (uint32_t r = 0; r < numRanks; ++r)
+    if (r != rank && records->isGone(r))
+      transport::add(own.unreachable, r);
+}
+
+/// The first deadline counts, whoever has it: so whoever should name the members knows as soon as
+/// those who wait for that.
+bool MajorityAgreement::isLate(std::chrono::nanoseconds patience) {
+  if (SteadyClock::now() - enteredAt >= patience)
+    own.late = own.attempt;
+  bool late = own.late == own.attempt;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    late |= hasEntered(r) && seen[r].late == own.attempt;
+  if (late && !lateSince)
+    lateSince = SteadyClock::now();
+  return late;
+}
+
+/// Else nothing can be confirmed any more, unless a group that this rank has joined is by others.
 bool MajorityAgreement::isMajorityThere() const {
+  if (hasJoined)
+    return true;
   uint32_t numThere = 0;
   for (uint32_t r = 0; r < numRanks; ++r)
     numThere += !contains(own.unreachable, r);
@@ -250,6 +276,7 @@ StatusOr<Verdict> MajorityAgreement::conclude(const std::vector<uint32_t> &membe
     std::lock_guard lock(mutex);
     if (formed)
       own.joined = own.attempt;
+    hasJoined |= formed;
   }
   for (;; sleepFor(kLookPeriod)) {
     std::lock_guard lock(mutex);

@@ -33,7 +33,7 @@ public:
   MajorityAgreement(uint32_t rank, uint32_t numRanks, std::unique_ptr<ShrinkRecords> records);
 
   void begin(std::chrono::milliseconds timeout) override;
-  /// Timeout, too, if nothing is confirmed within four timeouts of the call, or can be any more.
+  /// Timeout, too, if nothing is confirmed within eight timeouts of the call, or can be any more.
   StatusOr<Agreed> agree(const std::vector<bool> &excluded, const MemberOffer &offer,
                          const Deadline &deadline) override;
   MemberOffer offerOf(uint32_t member) const override;
@@ -51,10 +51,13 @@ private:
   using Record = transport::ShrinkRecord;
 
   void look();
+  void seeWhoIsGone();
   void publish();
   std::optional<StatusOr<uint64_t>> decided();
-  std::optional<StatusOr<Agreed>> agreeOnce(uint64_t segmentBytes, std::chrono::nanoseconds waited,
+  std::optional<StatusOr<Agreed>> agreeOnce(uint64_t segmentBytes,
                                             std::chrono::nanoseconds patience);
+  void enter(uint64_t attempt);
+  bool isLate(std::chrono::nanoseconds patience);
   std::optional<StatusOr<Verdict>> concludeOnce(const std::vector<uint32_t> &members, bool formed,
                                                 const Deadline &deadline);
   Status checkSizes(uint64_t segmentBytes) const;
@@ -80,6 +83,10 @@ private:
   Record own;
   std::vector<Record> seen; // by rank, the last ones; with what is published
   uint64_t numTaken = 0;    // calls whose outcome this rank knows
+  uint64_t call = 0;        // that this rank is in; own.call once it has entered an attempt of it
+  bool hasJoined = false;   // a group of this call
+  SteadyClock::time_point enteredAt = {};           // this attempt
+  std::optional<SteadyClock::time_point> lateSince; // somebody in it waits for nobody any more
   std::optional<Deadline> callDeadline;
   uint64_t leaderPort = 0;                 // of the members that are named
   SteadyClock::time_point lastChange = {}; // of any record

@@ -13,6 +13,9 @@ namespace occl::daemon {
 
 namespace {
 
+/// For so long a group that was formed in vain may take to go.
+constexpr std::chrono::milliseconds kMostFarewell{2000};
+
 /// In the segments of this machine's ranks, and in mirrors of the others.
 class RecordsInSegments final : public ShrinkRecords {
 public:
@@ -72,11 +75,15 @@ Shrinker::~Shrinker() {
 std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkRequest &request,
                                                                    Status &whyRefused) {
   using Result = StatusOr<std::unique_ptr<Fabric>>;
+  // Between machines some find out later than others that a group could not be formed.
+  const bool isFirst = whyRefused.ok();
+  const auto patience =
+      isFirst || !fabric.network() ? request.timeout : 2 * request.timeout + kMostFarewell;
   auto offer = GroupOffer::make(fabric, {request.segmentBytes, request.heapBytes});
   if (!offer.ok())
     return Result(offer.status());
   auto agreed = agreement->agree(request.excluded, {offer->handle(), request.segmentBytes},
-                                 Deadline(request.timeout));
+                                 Deadline(patience));
   if (!agreed.ok())
     return Result(agreed.status());
   if (agreed->confirmed)
@@ -121,6 +128,8 @@ StatusOr<std::unique_ptr<Fabric>> Shrinker::shrink(ShrinkRequest request) {
     if (auto result = attempt(request, whyRefused)) {
       if (!result->ok())
         agreement->abandon();
+      if (result->status().code() == StatusCode::PeerFailed)
+        formed.clear(); // this rank is in none
       return std::move(*result);
     }
   agreement->abandon();

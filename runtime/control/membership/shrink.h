@@ -33,7 +33,7 @@ public:
 
   /// The smaller communicator's fabric, connected: of all ranks that take part in time and are
   /// excluded by none of them, in the same order. Takes two timeouts at most, and two more for
-  /// every rank that is lost meanwhile; on several machines six in all, where Timeout says that no
+  /// every rank that is lost meanwhile; on several machines ten in all, where Timeout says that no
   /// majority has confirmed it: the next call goes on there. PeerFailed if this rank is not among
   /// them; Mismatch where segmentBytes differ; SystemError.
   StatusOr<std::unique_ptr<Fabric>> shrink(ShrinkRequest request);

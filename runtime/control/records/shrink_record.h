@@ -53,6 +53,7 @@ struct ShrinkRecord {
   uint64_t attempt = 0;   // the last one that the rank takes part in; from 1 on, through all calls
   uint64_t joined = 0;    // the last one whose smaller group it has joined
   uint64_t abandoned = 0; // the last one in which it is not waited for any more
+  uint64_t late = 0;      // the last attempt in which it waits for nobody who has not come
   uint64_t port = 0;      // where it listens in this attempt
   uint64_t segmentBytes = 0;
   RankBits excluded{};    // whom it wants to be left out
