@@ -89,12 +89,19 @@ void measure(uint32_t workers, uint64_t count, uint32_t rounds, Call call, Times
   times.workers = timeOf(threads);
 }
 
-/// Somebody waits whenever something is open, so that none would come if all stood down.
+/// Somebody waits whenever something is open, so that none would come if all stood down. On a busy
+/// machine they may come late: so in one of a few measurements.
 TEST(Workers, AllButTheFirstHelpWhoWaitsWithLargeCollectives) {
-  Times times;
-  measure(3, 4 << 20, 10, Call::RunAtOnce, times);
-  EXPECT_GT(times.workers, times.programs / 4)
-      << times.workers << " and " << times.programs << " nanoseconds";
+  std::string said;
+  for (int tries = 0; tries < 5; ++tries) {
+    Times times;
+    measure(3, 4 << 20, 10, Call::RunAtOnce, times);
+    if (times.workers > times.programs / 4)
+      return;
+    said +=
+        std::to_string(times.workers) + " and " + std::to_string(times.programs) + " nanoseconds; ";
+  }
+  ADD_FAILURE() << said;
 }
 
 /// Whether workers take less than 1 / part of the programs' time. Where other processes keep a
