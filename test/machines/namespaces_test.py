@@ -4,6 +4,7 @@
 namespaces_test.py <namespaces.sh> <occl-run> <rank_program> <occlc> <slow_link.py>. Starts itself again within the namespaces. Where
 the system lets nobody make namespaces the test is left out, and says so; with OCCL_REQUIRE_NAMESPACES=1 (make machines) it fails.
 """
+import functools
 import os
 import pathlib
 import random
@@ -14,6 +15,8 @@ import sys
 import tempfile
 import time
 import unittest
+
+import within_namespaces
 
 NAMESPACES, OCCL_RUN, RANK_PROGRAM, OCCLC, SLOW_LINK = (str(pathlib.Path(it).resolve()) for it in sys.argv[1:6])
 STAR = """
@@ -31,14 +34,8 @@ SHORT_TIMEOUT = {"OCCL_LINK_TIMEOUT_MS": str(LINK_TIMEOUT_MS)}
 # From the fault to the report: the timeout, the retransmission that has to fail first, a busy machine.
 MARGIN = 5 * int(os.environ.get("OCCL_SLOWNESS", "1"))
 
-
-def inside(name: str, *command: str) -> str:
-    return subprocess.run([NAMESPACES, "--in", name, *command], check=True, capture_output=True, text=True).stdout
-
-
-def bytes_received(name: str) -> int:
-    fields = re.search(r"eth0:\s*(\d+)", inside(name, "cat", "/proc/net/dev"))
-    return int(fields.group(1))
+inside = functools.partial(within_namespaces.inside, NAMESPACES)
+bytes_received = functools.partial(within_namespaces.bytes_received, NAMESPACES)
 
 
 def setLink(name: str, state: str) -> None:
@@ -253,15 +250,5 @@ class Faults(unittest.TestCase):
                 other.communicate("\n")
 
 
-def main() -> int:
-    if "OCCL_NAMESPACES" in os.environ:
-        return 0 if unittest.main(argv=sys.argv[:1] + sys.argv[6:], exit=False, verbosity=2).result.wasSuccessful() else 1
-    status = subprocess.run([NAMESPACES, "-n", "3", sys.executable, *sys.argv]).returncode
-    if status == 77 and not os.environ.get("OCCL_REQUIRE_NAMESPACES"):
-        print("SKIPPED: no namespaces here, so NOTHING was tested across machines")
-        return 0
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(within_namespaces.main(NAMESPACES, 3, sys.argv[6:]))

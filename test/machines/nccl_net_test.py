@@ -15,6 +15,8 @@ import sys
 import tempfile
 import unittest
 
+import within_namespaces
+
 NAMESPACES, OCCL_RUN, RANK_PROGRAM, *TEST_PLUGINS = (str(pathlib.Path(it).resolve()) for it in sys.argv[1:])
 GIVEN = os.environ.get("OCCL_TEST_NCCL_NET")
 PLUGINS = [GIVEN] if GIVEN else TEST_PLUGINS
@@ -25,11 +27,6 @@ PATIENCE = 120
 SEED = os.environ.setdefault("OCCL_TEST_SEED", str(random.SystemRandom().randrange(1 << 32)))
 # Of runCollectives() between two machines, to one side.
 LEAST_BYTES = 1 << 20
-
-
-def bytesReceived(name: str) -> int:
-    text = subprocess.run([NAMESPACES, "--in", name, "cat", "/proc/net/dev"], check=True, capture_output=True, text=True).stdout
-    return int(re.search(r"eth0:\s*(\d+)", text).group(1))
 
 
 def ranks(net: str, *task: str, mood: str = "", agent: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
@@ -53,7 +50,7 @@ class NcclNet(unittest.TestCase):
         found = ways(done)
         self.assertEqual(len(found), 8, found)
         self.assertTrue(all(way.startswith("NCCL's network plugin (") for way in found), found)
-        self.assertGreater(bytesReceived("b") - before, least)
+        self.assertGreater(within_namespaces.bytes_received(NAMESPACES, "b") - before, least)
         if not GIVEN:  # it says itself what it has sent
             sent = [int(number) for number in re.findall(r"has sent (\d+) bytes", done.stderr)]
             self.assertEqual(len(sent), 8, done.stderr)
@@ -64,7 +61,7 @@ class NcclNet(unittest.TestCase):
         for plugin in PLUGINS:
             for mood in MOODS:
                 with self.subTest(plugin=plugin, mood=mood):
-                    before = bytesReceived("b")
+                    before = within_namespaces.bytes_received(NAMESPACES, "b")
                     done = ranks(f"ncclnet:{plugin}", task, mood=mood)
                     self.expectRight(done)
                     self.expectByPlugin(done, before, least)
@@ -76,11 +73,11 @@ class NcclNet(unittest.TestCase):
         self.runWithAll("transfers", 100000)
 
     def test_as_nccl_names_it(self):
-        os.environ["NCCL_NET_PLUGIN"] = PLUGINS[-1]
         variables = {name: value for name, value in os.environ.items() if name != "OCCL_NET"}
         done = subprocess.run([OCCL_RUN, "--hosts", "a,b", "-n", "4", "-x", "NCCL_NET_PLUGIN", *EXPORT, RANK_PROGRAM, "collectives"],
-                              env={**variables, "OCCL_DEBUG": "info"}, text=True, capture_output=True, timeout=PATIENCE)
+                              env={**variables, "NCCL_NET_PLUGIN": PLUGINS[-1], "OCCL_DEBUG": "info"}, text=True, capture_output=True, timeout=PATIENCE)
         self.expectRight(done)
+        self.assertEqual(len(ways(done)), 8)
         self.assertTrue(all(way.startswith("NCCL's network plugin (") for way in ways(done)), ways(done))
 
     @unittest.skipIf(GIVEN, "of the plugin of tests")
@@ -113,16 +110,6 @@ class NcclNet(unittest.TestCase):
             self.assertIn("rank 3", text)
 
 
-def main() -> int:
-    if "OCCL_NAMESPACES" in os.environ:
-        print(f"OCCL_TEST_SEED={SEED}")
-        return 0 if unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result.wasSuccessful() else 1
-    status = subprocess.run([NAMESPACES, "-n", "2", sys.executable, *sys.argv]).returncode
-    if status == 77 and not os.environ.get("OCCL_REQUIRE_NAMESPACES"):
-        print("SKIPPED: no namespaces here, so NOTHING was tested across machines")
-        return 0
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print(f"OCCL_TEST_SEED={SEED}")
+    sys.exit(within_namespaces.main(NAMESPACES, 2, []))

@@ -1,5 +1,7 @@
 #include "runtime/control/bootstrap/control_object.h"
 
+#include "runtime/control/bootstrap/list_ranks.h"
+
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/shm/user_object.h"
 #include "runtime/sync/futex.h"
@@ -85,14 +87,6 @@ std::string lockHolder(int file) {
       return "process " + std::to_string(process);
   }
   return "process unknown";
-}
-
-/// "rank 3" or "ranks 3, 5".
-std::string listRanks(const std::vector<uint32_t> &ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
 }
 
 Status mismatch(const std::string &name, const char *what, uint64_t expected, uint64_t got) {

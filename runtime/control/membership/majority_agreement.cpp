@@ -1,5 +1,6 @@
 #include "runtime/control/membership/majority_agreement.h"
 
+#include "runtime/control/bootstrap/list_ranks.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -23,13 +24,6 @@ constexpr auto kQuietAfter = 1s;
 constexpr auto kTurn = 20ms;
 /// Of a call's steps.
 constexpr int kMostTimeouts = 8;
-
-std::string listOf(const std::vector<uint32_t> &ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
 
 } // namespace
 
@@ -143,12 +137,12 @@ std::optional<StatusOr<Agreed>> MajorityAgreement::agreeOnce(uint64_t segmentByt
   look(); // what they have said before they went
   if (const auto confirmed = decided())
     return confirmed->ok() ? StatusOr<Agreed>(Agreed{{}, **confirmed}) : confirmed->status();
-  if (callDeadline->passed() || !isMajorityThere())
-    return StatusOr<Agreed>(giveUp());
   if (const uint64_t latest = latestAttempt(); latest > own.attempt)
     enter(latest);
   if (Status same = checkSizes(segmentBytes); !same.ok())
     return StatusOr<Agreed>(same);
+  if (callDeadline->passed() || !isMajorityThere())
+    return StatusOr<Agreed>(giveUp());
   // Each rank that should name the members gets half as long again.
   const bool late = isLate(patience);
   lead(late, late ? static_cast<uint64_t>((SteadyClock::now() - *lateSince) / (patience / 2)) : 0);
@@ -288,6 +282,7 @@ StatusOr<Verdict> MajorityAgreement::conclude(const std::vector<uint32_t> &membe
 std::optional<StatusOr<Verdict>>
 MajorityAgreement::concludeOnce(const std::vector<uint32_t> &members, bool formed,
                                 const Deadline &deadline) {
+  seeWhoIsGone();
   look();
   if (const auto confirmed = decided())
     return confirmed->ok() ? StatusOr<Verdict>(Verdict{Verdict::Confirmed, **confirmed})
@@ -301,7 +296,7 @@ MajorityAgreement::concludeOnce(const std::vector<uint32_t> &members, bool forme
     if (isHere(r) && seen[r].joined == own.attempt)
       continue;
     allHave = false;
-    isOver |= r != rank && (records->isGone(r) || isGone(r));
+    isOver |= isGone(r);
   }
   if (allHave) {
     consensus.want(value, SteadyClock::now() + place * kTurn);
@@ -325,8 +320,9 @@ Status MajorityAgreement::giveUp() {
           std::to_string(numRanks) +
           " ranks a majority has to, or half of them with rank 0, since those on the other side "
           "of a cable that is cut may go on as well; " +
-          (missing.empty() ? "all ranks have called, and did not reach each other"
-                           : listOf(missing) + " did not answer rank " + std::to_string(rank))};
+          (missing.empty()
+               ? "all ranks have called, and did not reach each other"
+               : bootstrap::listRanks(missing) + " did not answer rank " + std::to_string(rank))};
 }
 
 Status MajorityAgreement::leaveOut(const std::string &why) {

@@ -184,6 +184,24 @@ TEST(MajorityAgreement, DifferentSizesAreAnErrorThatNamesBoth) {
   });
 }
 
+/// Also of a rank that has found out before, and left.
+TEST(MajorityAgreement, ADifferentSizeIsNamedThoughItsRankHasGone) {
+  Links links(2);
+  ShrinkRecord other;
+  other.call = other.attempt = other.abandoned = 1;
+  other.segmentBytes = 4096;
+  links.of(0)->store(other);
+  links.end(0);
+  std::this_thread::sleep_for(1ms);
+  onAll(links, [](uint32_t rank, MajorityAgreement &part) {
+    if (rank == 0)
+      return;
+    part.begin(60s);
+    const auto agreed = part.agree(without(2, {}), {{}, 8192}, Deadline(60s));
+    EXPECT_EQ(agreed.status().code(), StatusCode::Mismatch) << agreed.status().message();
+  });
+}
+
 /// They need not call, only vote.
 TEST(MajorityAgreement, MostMayBeExcluded) {
   Links links(5);

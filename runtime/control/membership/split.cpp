@@ -1,5 +1,6 @@
 #include "runtime/control/membership/split.h"
 
+#include "runtime/control/bootstrap/list_ranks.h"
 #include "runtime/net/network.h"
 #include "runtime/sync/thread.h"
 
@@ -24,11 +25,8 @@ Status peerFailed(uint32_t rank, const char *what) {
 }
 
 Status timeout(const std::vector<uint32_t> &missing, uint32_t numRanks) {
-  std::string text = missing.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < missing.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(missing[i]);
-  return {StatusCode::Timeout, "dividing the communicator: " + text + " of " +
-                                   std::to_string(numRanks) +
+  return {StatusCode::Timeout, "dividing the communicator: " + bootstrap::listRanks(missing) +
+                                   " of " + std::to_string(numRanks) +
                                    " did not call occlCommSplit in time"};
 }
 

@@ -85,9 +85,8 @@ bool Agreement::goOn() {
     tryOut();
     return state != State::Try;
   case State::HearTried:
-    // A plugin may need to be asked before the peer gets what it waits for.
     if (ownStep.ok())
-      static_cast<void>(attempt->tryOut());
+      attempt->driveOn();
     return hearStep(State::Over);
   case State::Over:
     break;

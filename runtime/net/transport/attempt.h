@@ -58,6 +58,9 @@ public:
   virtual Status connect(const AttemptBytes &ofPeer) = 0;
   /// To be called until it is true, or an error: something has come from the peer.
   virtual StatusOr<bool> tryOut() = 0;
+  /// Once it was true, to be called until the peer has said how it went there. What the peer sends
+  /// from then on is its endpoint's, and stays where it is.
+  virtual void driveOn() {}
   /// "mlx5_0 port 1"; empty if there is nothing to say.
   virtual std::string text() const = 0;
   /// `socket`: connected to the peer, which says nothing more there about transports.

@@ -67,6 +67,16 @@ void storeWordAt(std::byte *place, const std::byte *bytes) {
   storeShared(reinterpret_cast<uint64_t *>(place), word, std::memory_order_relaxed);
 }
 
+void storeBytes(const FrameHeader &header, const std::byte *bytes, const Regions &regions) {
+  if (header.bytes == 0)
+    return;
+  std::byte *place = placeOf(header, regions);
+  if (isOneWord(place, header.bytes))
+    storeWordAt(place, bytes);
+  else
+    std::memcpy(place, bytes, header.bytes);
+}
+
 void storeWord(const FrameHeader &header, const Regions &regions) {
   if (header.kind != FrameHeader::kPut || header.hasWord == 0)
     return;

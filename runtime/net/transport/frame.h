@@ -34,6 +34,8 @@ std::byte *placeOf(const FrameHeader &header, const Regions &regions);
 /// Bytes that nobody may see a part of.
 bool isOneWord(const std::byte *place, uint64_t bytes);
 void storeWordAt(std::byte *place, const std::byte *bytes);
+/// All bytes of a put without fault, to their place.
+void storeBytes(const FrameHeader &header, const std::byte *bytes, const Regions &regions);
 /// After its bytes are there.
 void storeWord(const FrameHeader &header, const Regions &regions);
 

@@ -26,6 +26,7 @@ public:
     return endpoint->connect(recordOf<NcclNetAddress>(ofPeer));
   }
   StatusOr<bool> tryOut() override { return endpoint->tryOut(); }
+  void driveOn() override { endpoint->driveOn(); }
   std::string text() const override {
     return context->plugin.name + " version " + std::to_string(context->plugin.version) +
            ", device " + device.properties.name;

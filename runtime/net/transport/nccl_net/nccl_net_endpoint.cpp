@@ -1,9 +1,7 @@
 #include "runtime/net/transport/nccl_net/nccl_net_endpoint.h"
 
-#include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <sys/socket.h>
 #include <utility>
 
 namespace occl::net {
@@ -66,25 +64,13 @@ StatusOr<bool> NcclNetEndpoint::tryOut() {
   return Status(StatusCode::SystemError, "the peer has begun with something else than it should");
 }
 
-void NcclNetEndpoint::watch(bootstrap::Descriptor given) {
-  socket = std::move(given);
-  notInherited.emplace(socket.get());
-  liveness.emplace(socket.get(), silence);
+void NcclNetEndpoint::driveOn() {
+  std::lock_guard lock(context->mutex);
+  progress();
 }
 
-/// Nothing but the end is expected there, once it is watched.
-std::optional<std::string> NcclNetEndpoint::whySocketEnded() const {
-  if (!socket.valid())
-    return std::nullopt;
-  char byte = 0;
-  const ssize_t got = recv(socket.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-  if (got > 0)
-    return "the peer has sent bytes beside the plugin";
-  if (got == 0)
-    return "closed by the peer";
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-    return std::nullopt;
-  return strerror(errno);
+void NcclNetEndpoint::watch(bootstrap::Descriptor given) {
+  socket.watch(std::move(given), silence);
 }
 
 // --- Both threads.
@@ -134,7 +120,7 @@ template <class Frame> Posted NcclNetEndpoint::post(const Frame &frame, uint64_t
   if (!sender.hasRoomFor(bytes)) {
     sender.seal();
     progress();
-    if (auto ended = whySocketEnded())
+    if (auto ended = socket.whyEnded())
       stopSending(std::move(*ended));
   }
   if (!whyCannotSend.empty())
@@ -155,7 +141,7 @@ bool NcclNetEndpoint::flush() {
   progress();
   if (sender.isPosted())
     return true;
-  if (auto ended = whySocketEnded())
+  if (auto ended = socket.whyEnded())
     stopSending(std::move(*ended));
   return !whyCannotSend.empty();
 }
@@ -243,20 +229,14 @@ std::string NcclNetEndpoint::handleFrame(const FrameHeader &header, const std::b
                                          Sink &sink) {
   if (header.kind == FrameHeader::kMessage)
     return sink.message({bytes, header.bytes}) ? "" : "a message that makes no sense";
-  if (header.bytes != 0) {
-    std::byte *place = placeOf(header, regions);
-    if (isOneWord(place, header.bytes))
-      storeWordAt(place, bytes);
-    else
-      std::memcpy(place, bytes, header.bytes);
-  }
+  storeBytes(header, bytes, regions);
   storeWord(header, regions);
   return "";
 }
 
 /// The peer's end, or the plugin's failure, once nothing more comes.
 void NcclNetEndpoint::lookForEnd() {
-  std::optional<std::string> ended = whySocketEnded();
+  std::optional<std::string> ended = socket.whyEnded();
   if (!ended) {
     std::lock_guard lock(context->mutex);
     ended = whyEnded();
@@ -279,7 +259,7 @@ std::optional<std::string> NcclNetEndpoint::whyEnded() const {
 void NcclNetEndpoint::checkPeer() {
   if (isDown())
     return;
-  if (auto gone = liveness->whyGone())
+  if (auto gone = socket.whyGone())
     fail(std::move(*gone));
 }
 
@@ -287,7 +267,7 @@ void NcclNetEndpoint::checkPeer() {
 void NcclNetEndpoint::fail(std::string reason) {
   why = std::move(reason);
   down.store(true, std::memory_order_release);
-  shutdown(socket.get(), SHUT_RDWR);
+  socket.end();
 }
 
 } // namespace occl::net

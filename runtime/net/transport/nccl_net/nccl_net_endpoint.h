@@ -7,10 +7,9 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/shm/mapping.h"
-#include "runtime/net/transport/forked.h"
-#include "runtime/net/transport/liveness.h"
 #include "runtime/net/transport/nccl_net/comms.h"
 #include "runtime/net/transport/nccl_net/packets.h"
+#include "runtime/net/transport/peer_socket.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
@@ -38,6 +37,8 @@ public:
   Status connect(const NcclNetAddress &peer);
   /// To be called until it is true: the comms are connected, and a first packet has come.
   StatusOr<bool> tryOut();
+  /// Afterwards: a plugin may need to be asked before the peer gets what it waits for.
+  void driveOn();
   /// `socket`: connected to the peer, which says nothing there from now on: what comes is its end.
   void watch(bootstrap::Descriptor socket);
 
@@ -48,7 +49,7 @@ public:
   bool receive(Sink &sink) override;
   bool isDown() const override;
   std::string whyDown() const override;
-  std::vector<int> descriptors() const override { return {socket.get()}; }
+  std::vector<int> descriptors() const override { return {socket.descriptor()}; }
   bool mustBePolled() const override { return true; }
   bool hasMadeRoom() override { return madeRoom.exchange(false, std::memory_order_relaxed); }
   void checkPeer() override;
@@ -70,14 +71,11 @@ private:
   void lookForEnd();
   void fail(std::string reason);
 
-  std::optional<std::string> whySocketEnded() const;
   bool isOfThisProcess() const { return context->mark.isThisProcess(); }
 
   const Regions regions;
   const std::chrono::milliseconds silence;
-  bootstrap::Descriptor socket;
-  std::optional<ClosedInChildren> notInherited;
-  std::optional<Liveness> liveness;
+  PeerSocket socket{"the plugin"};
 
   /// Its lock guards all that follow.
   const std::shared_ptr<NcclNetContext> context;

@@ -3,6 +3,7 @@
 #include "runtime/base/process_identity.h"
 #include "runtime/net/transport/nccl_net/versions.h"
 
+#include <atomic>
 #include <dlfcn.h>
 #include <map>
 #include <memory>
@@ -36,7 +37,7 @@ struct Loaded {
   std::map<std::string, StatusOr<const NcclNetPlugin *>> byName;
 };
 
-/// Of each process its own; `parent` says which had one before.
+/// Of each process its own.
 constinit PerProcess<Loaded> theLoaded;
 
 /// Set by the process that has loaded a plugin, and seen by its children.

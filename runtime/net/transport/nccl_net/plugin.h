@@ -16,10 +16,8 @@ namespace occl::net {
 /// Of a device, as far as it matters here.
 struct NcclNetProperties {
   std::string name;
-  int ptrSupport = 0, speed = 0, port = 0, maxComms = 0, maxRecvs = 0, netDeviceType = 0;
-  bool regIsGlobal = false;
+  int ptrSupport = 0, speed = 0, maxComms = 0, maxRecvs = 0, netDeviceType = 0;
   size_t maxP2pBytes = nccl::kBytesBeforeV9;
-  int16_t railId = nccl::kNoId, planeId = nccl::kNoId;
 };
 
 /// The functions of a plugin, with NCCL's results. Thread safety: none is known, so one thread at a
@@ -57,8 +55,9 @@ public:
   const std::string name;
 };
 
-/// What NCCL would load for that value of NCCL_NET_PLUGIN, in this order: the path that it is, if
-/// it has a '/' or ends in ".so"; libnccl-net-NAME.so, then NAME; libnccl-net.so if it is empty.
+/// The files for that value of NCCL_NET_PLUGIN, of which the first that can be loaded counts: the
+/// path that it is, if it has a '/' or ends in ".so"; libnccl-net-NAME.so, then NAME;
+/// libnccl-net.so if it is empty.
 std::vector<std::string> ncclNetFiles(std::string_view name);
 
 /// Loads it once a process and never unloads it, as it may have threads. SystemError: it cannot be

@@ -55,18 +55,12 @@ public:
     properties = {};
     properties.name = given.name ? given.name : "";
     properties.ptrSupport = given.ptrSupport;
-    properties.regIsGlobal = given.regIsGlobal != 0;
     properties.speed = given.speed;
-    properties.port = given.port;
     properties.maxComms = given.maxComms;
     properties.maxRecvs = given.maxRecvs;
     properties.netDeviceType = given.netDeviceType;
     if constexpr (kHasSizes)
       properties.maxP2pBytes = given.maxP2pBytes;
-    if constexpr (kVersion >= 12) {
-      properties.railId = given.railId;
-      properties.planeId = given.planeId;
-    }
     return kSuccess;
   }
 

@@ -44,14 +44,11 @@ public:
 private:
   std::unique_ptr<VerbsEndpoint> endpoint;
   int numSent = 0;
-  bool hasSucceeded = false;
   std::optional<Deadline> second, third; // trials
 };
 
 /// Networks that lose something get more than one chance.
 StatusOr<bool> VerbsAttempt::tryOut() {
-  if (hasSucceeded)
-    return true; // what comes now is for the endpoint's owner
   if (numSent == 0) {
     second.emplace(500ms);
     third.emplace(1500ms);
@@ -60,9 +57,7 @@ StatusOr<bool> VerbsAttempt::tryOut() {
     ++numSent;
     endpoint->sendTrial();
   }
-  auto tried = endpoint->isTriedOut();
-  hasSucceeded = tried.ok() && *tried;
-  return tried;
+  return endpoint->isTriedOut();
 }
 
 class VerbsTransport final : public TransportKind {

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <sys/socket.h>
 
 namespace occl::net {
 namespace {
@@ -73,29 +72,10 @@ StatusOr<bool> VerbsEndpoint::isTriedOut() {
   return wasTriedOut;
 }
 
-void VerbsEndpoint::watch(bootstrap::Descriptor given) {
-  socket = std::move(given);
-  notInherited.emplace(socket.get());
-  liveness.emplace(socket.get(), silence);
-}
+void VerbsEndpoint::watch(bootstrap::Descriptor given) { socket.watch(std::move(given), silence); }
 
 std::vector<int> VerbsEndpoint::descriptors() const {
-  return {socket.get(), pair->receives.descriptor(), pair->sends.descriptor()};
-}
-
-/// Nothing but the end is expected there, once it is watched.
-std::optional<std::string> VerbsEndpoint::whySocketEnded() const {
-  if (!socket.valid())
-    return std::nullopt;
-  char byte = 0;
-  const ssize_t got = recv(socket.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-  if (got > 0)
-    return "the peer has sent bytes beside its queue pair";
-  if (got == 0)
-    return "closed by the peer";
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-    return std::nullopt;
-  return strerror(errno);
+  return {socket.descriptor(), pair->receives.descriptor(), pair->sends.descriptor()};
 }
 
 // --- The sending thread, and sendControl().
@@ -148,7 +128,7 @@ Posted VerbsEndpoint::post() {
     if (isFirst)
       pair->sends.arm(); // then looks once more
   }
-  if (auto ended = whySocketEnded())
+  if (auto ended = socket.whyEnded())
     stopSending(std::move(*ended));
   return cannotSend ? Posted::Down : Posted::Full;
 }
@@ -343,7 +323,7 @@ bool VerbsEndpoint::receive(Sink &sink) {
 
 /// The peer's end, or what keeps this side from sending.
 std::optional<std::string> VerbsEndpoint::whyEnded() {
-  if (auto why = whySocketEnded())
+  if (auto why = socket.whyEnded())
     return why;
   std::lock_guard lock(sending);
   return cannotSend ? std::optional(pair->port.text() + ": " + whyCannotSend) : std::nullopt;
@@ -407,11 +387,7 @@ std::string VerbsEndpoint::handleFrame(const VerbsHead &head, const std::byte *b
     if (!sink || !sink->message({bytes, header.bytes}))
       return "the peer has sent a message that makes no sense";
   } else if (!head.isPlaced && header.bytes != 0) {
-    std::byte *place = placeOf(header, regions);
-    if (isOneWord(place, header.bytes))
-      storeWordAt(place, bytes);
-    else
-      std::memcpy(place, bytes, header.bytes);
+    storeBytes(header, bytes, regions);
     ownExtents.count(header.region, header.offset, header.bytes);
   }
   storeWord(header, regions);
@@ -453,7 +429,7 @@ std::string VerbsEndpoint::whyRequestsFail(const std::string &ofReceive) {
 void VerbsEndpoint::checkPeer() {
   if (isDown())
     return;
-  if (auto gone = liveness->whyGone())
+  if (auto gone = socket.whyGone())
     fail(std::move(*gone));
   else if (pair->hasFailed())
     fail(pair->port.text() + " has failed");
@@ -464,7 +440,7 @@ void VerbsEndpoint::fail(std::string reason) {
   why = std::move(reason);
   down.store(true, std::memory_order_release);
   pair->stop();
-  shutdown(socket.get(), SHUT_RDWR);
+  socket.end();
 }
 
 } // namespace occl::net

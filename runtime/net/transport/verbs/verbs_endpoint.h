@@ -9,7 +9,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/shm/mapping.h"
-#include "runtime/net/transport/liveness.h"
+#include "runtime/net/transport/peer_socket.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/net/transport/verbs/extents.h"
 #include "runtime/net/transport/verbs/queue_pair.h"
@@ -105,13 +105,9 @@ private:
   void fail(std::string reason);
   std::string whyRequestsFail(const std::string &ofReceive);
 
-  std::optional<std::string> whySocketEnded() const;
-
   const Regions regions;
   const std::chrono::milliseconds silence;
-  bootstrap::Descriptor socket;
-  std::optional<ClosedInChildren> notInherited;
-  std::optional<Liveness> liveness;
+  PeerSocket socket{"its queue pair"};
   const std::unique_ptr<QueuePair> pair;
   /// What is sent from, then what is received to. Pages of its own: registered ones are not in
   /// children that fork() makes.
