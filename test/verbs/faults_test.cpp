@@ -79,8 +79,8 @@ TEST_F(Faults, WhereNothingGetsThroughTcpIsTaken) {
   auto sockets = socketPair();
   Side c, d;
   std::optional<StatusOr<Connected>> there;
-  std::thread other([&] { there.emplace(connectSide(std::move(sockets.second), d, 1, {})); });
-  const StatusOr<Connected> here = connectSide(std::move(sockets.first), c, 0, {});
+  std::thread other([&] { there.emplace(connectSide(std::move(sockets.second), d, 1, {"verbs", "tcp"})); });
+  const StatusOr<Connected> here = connectSide(std::move(sockets.first), c, 0, {"verbs", "tcp"});
   other.join();
   for (const StatusOr<Connected> *connected : {&here, &std::as_const(*there)}) {
     ASSERT_TRUE(connected->ok()) << connected->status().message();
