@@ -6,6 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/control/fabric.h"
 #include "runtime/cuda/device/device_code.h"
+#include "runtime/cuda/device_parts.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/invocation/collective.h"
@@ -162,6 +163,9 @@ public:
   virtual Status startTrace() = 0;
   /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
   virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;
+
+  /// Its partitioned sends and receives. They live as long as the rank.
+  virtual DeviceParts &parts() = 0;
 
   /// Whether plans may access other ranks' buffers: DeviceRankOptions::registeredBuffers, where
   /// devices access each other's memory.

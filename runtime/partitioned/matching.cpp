@@ -19,8 +19,12 @@ struct Matching::Channel {
   std::map<std::pair<bool, uint64_t>, Tag> tags; // by whether this rank sends, and tag
   std::unordered_map<uint64_t, Party *> mine;    // by serial
   std::unordered_map<uint64_t, std::unique_ptr<Counterpart>> theirs; // by serial
-  /// By serial: blocks of requests that are freed, which the peer has not let go of.
-  std::unordered_map<uint64_t, std::pair<uint64_t, uint64_t>> retired;
+  /// What a request that is freed had, and the peer has not let go of.
+  struct Retired {
+    uint64_t block, blockBytes;
+    std::vector<std::shared_ptr<const void>> kept;
+  };
+  std::unordered_map<uint64_t, Retired> retired; // by serial
   bool isChanged = false; // something was matched or freed since it was looked at
 };
 
@@ -37,18 +41,17 @@ std::string Party::describe(uint32_t rank) const {
          transport::describe(pairOf(*this, rank)) + ", tag " + std::to_string(tag);
 }
 
-Matching::Matching(daemon::Core &core)
-    : core(core), channels(core.fabric->numRanks()),
+Matching::Matching(daemon::Fabric &fabric, Doorbell &bell)
+    : fabric(fabric), bell(bell), channels(fabric.numRanks()),
       memory(transport::Segment::kPartitionedWordsBytes) {}
 Matching::~Matching() = default;
 
 Doorbell &Matching::bellOf(uint32_t peer) const {
-  return peer == core.fabric->rank() ? core.device->bell : *core.fabric->doorbells()[peer];
+  return peer == fabric.rank() ? bell : *fabric.doorbells()[peer];
 }
 
 Matching::Channel &Matching::channelTo(uint32_t peer) {
   std::unique_ptr<Channel> &channel = channels[peer];
-  const daemon::Fabric &fabric = *core.fabric;
   if (!channel)
     channel = std::make_unique<Channel>(peer, fabric.own().noticesTo(peer),
                                         fabric.of(peer).noticesTo(fabric.rank()));
@@ -57,7 +60,8 @@ Matching::Channel &Matching::channelTo(uint32_t peer) {
 
 /// Nobody looks at the words before the notice that tells of them has been written.
 Status Matching::allocate(Party &party) {
-  const uint64_t messages = party.isSend ? party.shape.numMessages() : 0;
+  const bool hasWords = party.isSend && party.onDevice.words == 0;
+  const uint64_t messages = hasWords ? party.shape.numMessages() : 0;
   party.blockBytes = MessageWords::blockBytes(messages);
   const auto block = memory.allocate(party.blockBytes);
   if (!block) {
@@ -71,7 +75,7 @@ Status Matching::allocate(Party &party) {
                 " requests that were freed here and not by their peers. Free some"};
   }
   party.block = *block;
-  std::byte *at = core.fabric->own().partitionedWords().data() + *block;
+  std::byte *at = fabric.own().partitionedWords().data() + *block;
   party.header = new (at) Header;
   auto *words = reinterpret_cast<Word *>(party.header + 1);
   for (uint64_t i = 0; i < (party.blockBytes - sizeof(Header)) / sizeof(Word); ++i)
@@ -104,6 +108,8 @@ Status Matching::add(Party &party) {
   notice.perMessage = party.shape.perMessage;
   notice.block = party.block;
   notice.reference = party.reference;
+  notice.deviceWords = party.onDevice.words;
+  notice.deviceBuffer = party.onDevice.buffer;
   write(channel, notice);
   const auto theirs = tag.theirs.find(party.number);
   if (theirs == tag.theirs.end()) {
@@ -132,7 +138,15 @@ void Matching::remove(Party &party) {
   if (party.isLetGo)
     release(party.block, party.blockBytes);
   else
-    channel.retired.emplace(party.serial, std::pair(party.block, party.blockBytes));
+    channel.retired.emplace(party.serial,
+                            Channel::Retired{party.block, party.blockBytes, party.kept});
+}
+
+void Matching::bind(const Party &party, uint64_t arrivals) {
+  std::lock_guard lock(mutex);
+  const Counterpart *sender = party.counterpart.load(std::memory_order_relaxed);
+  write(channelTo(party.peer),
+        {.kind = Notice::Bound, .serial = sender->serial, .deviceWords = arrivals + 1});
 }
 
 Status Matching::look(uint32_t peer) {
@@ -169,7 +183,7 @@ Status Matching::lookLocked(Channel &channel) {
   }
   writeWaiting(channel);
   if (std::exchange(channel.isChanged, false))
-    core.device->bell.ring(); // an executor of this rank may sleep for want of it
+    bell.ring(); // an executor of this rank may sleep for want of it
   return first;
 }
 
@@ -205,6 +219,9 @@ Status Matching::take(Channel &channel, const Notice &notice) {
   case Notice::LetGo:
     takeLetGo(channel, notice.serial);
     return {};
+  case Notice::Bound:
+    takeBound(channel, notice);
+    return {};
   }
   return damaged(channel.peer);
 }
@@ -219,15 +236,17 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
                  notice.perMessage};
   if (notice.type >= kNumDataTypes || !made->shape.isSound())
     return damaged(channel.peer);
-  const uint64_t messages = made->isSend ? made->shape.numMessages() : 0;
+  const bool hasWords = made->isSend && notice.deviceWords == 0;
+  const uint64_t messages = hasWords ? made->shape.numMessages() : 0;
   const uint64_t bytes = MessageWords::blockBytes(messages);
-  const std::span<std::byte> words = core.fabric->of(channel.peer).partitionedWords();
+  const std::span<std::byte> words = fabric.of(channel.peer).partitionedWords();
   if (notice.block % transport::Arena::kAlignment != 0 || notice.block > words.size() ||
       bytes > words.size() - notice.block)
     return damaged(channel.peer);
   made->header = reinterpret_cast<Header *>(words.data() + notice.block);
   made->messages = MessageWords(made->header, messages);
   made->reference = notice.reference;
+  made->onDevice = {notice.deviceWords, notice.deviceBuffer};
   Tag &tag = channel.tags[{!made->isSend, notice.tag}];
   made->number = tag.nextTheirs++;
   Counterpart &counterpart = *made;
@@ -267,8 +286,17 @@ void Matching::takeLetGo(Channel &channel, uint64_t serial) {
   const auto retired = channel.retired.find(serial);
   if (retired == channel.retired.end())
     return;
-  release(retired->second.first, retired->second.second);
+  release(retired->second.block, retired->second.blockBytes);
   channel.retired.erase(retired);
+}
+
+/// Of a send of this rank, unless it was freed meanwhile.
+void Matching::takeBound(Channel &channel, const Notice &notice) {
+  const auto mine = channel.mine.find(notice.serial);
+  if (mine == channel.mine.end())
+    return;
+  if (const Counterpart *known = mine->second->counterpart.load(std::memory_order_relaxed))
+    channel.theirs.at(known->serial)->arrivals.store(notice.deviceWords, std::memory_order_release);
 }
 
 Status Matching::match(Channel &channel, Party &party, Counterpart &counterpart) {
@@ -280,10 +308,10 @@ Status Matching::match(Channel &channel, Party &party, Counterpart &counterpart)
   const auto side = [](uint32_t rank, bool isSend, const Shape &shape) {
     return "rank " + std::to_string(rank) + (isSend ? " sends " : " receives ") + shape.describe();
   };
-  return {StatusCode::Mismatch, party.describe(core.fabric->rank()) + ", number " +
-                                    std::to_string(party.number) + " of its tag: ranks disagree: " +
-                                    side(core.fabric->rank(), party.isSend, party.shape) + ", " +
-                                    side(channel.peer, counterpart.isSend, counterpart.shape)};
+  return {StatusCode::Mismatch,
+          party.describe(fabric.rank()) + ", number " + std::to_string(party.number) +
+              " of its tag: ranks disagree: " + side(fabric.rank(), party.isSend, party.shape) +
+              ", " + side(channel.peer, counterpart.isSend, counterpart.shape)};
 }
 
 Status Matching::damaged(uint32_t peer) const {

@@ -3,12 +3,13 @@
 // memory of requests' words, as it is in use until the peer has let go of it.
 #pragma once
 
+#include "runtime/control/fabric.h"
 #include "runtime/exec/step/invocation.h"
 #include "runtime/memory/arena.h"
 #include "runtime/partitioned/notice.h"
 #include "runtime/partitioned/shape.h"
 #include "runtime/partitioned/words.h"
-#include "runtime/sched/core.h"
+#include "runtime/sync/doorbell.h"
 #include "runtime/sync/light_mutex.h"
 
 #include <cstdint>
@@ -24,6 +25,12 @@ namespace occl::partitioned {
 
 struct Party;
 
+/// Where a request on a device has its words, and, if it receives, its buffer: 1 + offsets in its
+/// rank's arena. 0: it is on a host.
+struct DevicePlace {
+  uint64_t words = 0, buffer = 0;
+};
+
 /// The peer's request, as it has told of it. Constant once it is matched, but for isFreed.
 struct Counterpart {
   uint64_t serial = 0; // the peer's
@@ -33,6 +40,10 @@ struct Counterpart {
   Header *header = nullptr; // the peer's words, to be read only; null if they are no more
   MessageWords messages;    // of a send
   interpreter::Reference reference = 0;
+  /// On devices; offsets in the peer's arena.
+  DevicePlace onDevice{};
+  /// Of a receive there, once it is bound: 1 + the offset of its words of arrival.
+  Atomic<uint64_t> arrivals{0};
   /// It starts no epoch any more; its words stay as they are.
   Atomic<bool> isFreed{false};
 
@@ -48,6 +59,10 @@ struct Party {
   const uint64_t tag;
   const Shape shape;
   const interpreter::Reference reference; // of a send: to the buffer
+  /// Of a request on a device, which has no words here.
+  DevicePlace onDevice{};
+  /// Its memory there: kept until the peer has let go of it.
+  std::vector<std::shared_ptr<const void>> kept{};
 
   // Set by Matching::add.
   uint64_t serial = 0;
@@ -67,7 +82,8 @@ struct Party {
 /// Of a communicator's rank. Thread safety: any.
 class Matching {
 public:
-  explicit Matching(daemon::Core &core);
+  /// bell: of the executors of this rank. Both outlive it.
+  Matching(daemon::Fabric &fabric, Doorbell &bell);
   ~Matching();
 
   /// Gives it words, and its number, and tells the peer; it may be matched with this. Again: there
@@ -75,6 +91,9 @@ public:
   Status add(Party &party);
   /// Nothing accesses the request any more, here.
   void remove(Party &party);
+  /// A receive on a device that is matched: tells its sender of its words of arrival, at this
+  /// offset.
+  void bind(const Party &party, uint64_t arrivals);
   /// Takes the notices that the peer has written, and writes those that wait for room. An error is
   /// why the communicator has to fail: a mismatch, or notices that are damaged.
   Status look(uint32_t peer);
@@ -102,10 +121,12 @@ private:
   Status takeMade(Channel &channel, const Notice &notice);
   void takeFreed(Channel &channel, uint64_t serial);
   void takeLetGo(Channel &channel, uint64_t serial);
+  void takeBound(Channel &channel, const Notice &notice);
   Status match(Channel &channel, Party &party, Counterpart &counterpart);
   Status damaged(uint32_t peer) const;
 
-  daemon::Core &core;
+  daemon::Fabric &fabric;
+  Doorbell &bell;
   LightMutex mutex;                               // guards all below
   std::vector<std::unique_ptr<Channel>> channels; // by peer, from the first request on
   transport::Arena memory;                        // offsets from the begin of the words

@@ -27,7 +27,7 @@ Status outOfRange(const Request &request, int64_t partition) {
 
 } // namespace
 
-Requests::Requests(daemon::Core &core) : core(core), matching(core) {
+Requests::Requests(daemon::Core &core) : core(core), matching(*core.fabric, core.device->bell) {
   // Between threads a receive accesses the sender's buffer: see Fabric::beginAccess.
   receives.direct.byThisRank = core.fabric->sharesAddresses();
 }

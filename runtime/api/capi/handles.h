@@ -22,10 +22,11 @@ struct occlPlan {
   uint64_t hash = 0;
 };
 
-/// Of a send or receive, or of a collective; the request is the communicator's.
+/// Of a send or receive, on a host or on a device, or of a collective; the request is the communicator's.
 struct occlPart {
   occlComm *comm = nullptr;
   occl::partitioned::Request *request = nullptr;
+  occl::cuda::DevicePart *onDevice = nullptr;
   occl::daemon::PartitionedCollective *collective = nullptr;
 };
 

@@ -14,6 +14,8 @@ occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory) {
     *memory = comm->gpu ? comm->gpu->allocate(bytes) : heap.allocate(bytes);
     if (*memory)
       return {};
+    if (Status failure = comm->daemon->failure(); comm->gpu && !failure.ok())
+      return failure;
     uint64_t size = comm->gpu ? comm->gpu->settings().bytes : heap.size();
     return {StatusCode::Again, "occlMemAlloc: no " + std::to_string(bytes) +
                                    " bytes in a row are free in the heap of " +

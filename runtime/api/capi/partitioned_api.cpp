@@ -74,12 +74,15 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
   if (!comm || !part)
     return reportInvalid(function, comm ? "part must not be NULL" : "comm must not be NULL");
   return guarded(function, comm, [&]() -> Status {
-    if (comm->gpu)
-      return invalid("the communicator is on devices (occlDeviceCuda), where there are no "
-                     "partitioned transfers yet");
     const auto terms = termsOf(given);
     if (!terms.ok())
       return terms.status();
+    if (comm->gpu) {
+      auto onDevice = comm->gpu->parts().make(*terms);
+      if (onDevice.ok())
+        *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
+      return onDevice.status();
+    }
     auto made = comm->daemon->partitionedRequests().make(*terms);
     if (!made.ok())
       return made.status();
@@ -88,8 +91,11 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
   });
 }
 
-/// call(requests, request) of a request, of either kind.
+/// call(requests, request) of a request on a host, of either kind.
 template <class Call> Status callWith(const occlPart &part, Call call) {
+  if (part.onDevice)
+    return invalid("the request is of a communicator on devices (occlDeviceCuda): its epochs are "
+                   "work of streams, see occlPstartOn, occlPreadyOn and occlPwaitOn");
   daemon::Daemon &daemon = *part.comm->daemon;
   return part.request ? call(daemon.partitionedRequests(), *part.request)
                       : call(daemon.partitionedCollectives(), *part.collective);
@@ -187,8 +193,10 @@ occlResult_t occlPfree(occlPart_t part) {
     return occlSuccess;
   occlComm *const comm = part->comm;
   return guarded("occlPfree", comm, [&]() -> Status {
-    Status freed =
-        callWith(*part, [](auto &requests, auto &request) { return requests.release(request); });
+    Status freed = part->onDevice ? comm->gpu->parts().release(*part->onDevice)
+                                  : callWith(*part, [](auto &requests, auto &request) {
+                                      return requests.release(request);
+                                    });
     if (!freed.ok())
       return freed;
     std::lock_guard lock(comm->partsMutex);

@@ -178,8 +178,8 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
   if (auto found = shapes.find(key); found != shapes.end())
     return &found->second;
-  if (shapes.size() == kTransferPlace && !forgetOldest())
-    return Status(StatusCode::Again, "calls of " + std::to_string(kTransferPlace) +
+  if (shapes.size() == kPartPlace && !forgetOldest())
+    return Status(StatusCode::Again, "calls of " + std::to_string(kPartPlace) +
                                          " kinds, counts and types are in flight or in graphs");
   auto made = makeShape(spec);
   if (!made.ok())

@@ -181,7 +181,11 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
                        {[this](const GivingUp &where) { return describe(where); },
                         [this](uint32_t place) { return describeShape(place); },
                         [this](uint32_t rank) { return residents->describeWaitFor(rank); },
-                        [this] { residents->lookAfter(); }});
+                        [this] {
+                          residents->lookAfter();
+                          if (CudaParts *parts = tended.load(std::memory_order_acquire))
+                            parts->tidy();
+                        }});
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
@@ -199,6 +203,9 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!streamed.ok())
     return streamed.status();
   transfers = std::move(*streamed);
+  partitioned = std::make_unique<CudaParts>(fabric, *memory, *deviceSpace, *watch,
+                                            options.scheduler->bell, options.timeout);
+  tended.store(partitioned.get(), std::memory_order_release);
   return {};
 }
 
@@ -221,6 +228,7 @@ CudaRank::~CudaRank() {
   ordered.reset();
   uploads.reset();
   transfers.reset();
+  partitioned.reset();
 }
 
 void CudaRank::abandon() {
@@ -239,6 +247,8 @@ void CudaRank::abandon() {
     residents->abandon();
   if (transfers)
     transfers->abandon();
+  if (partitioned)
+    partitioned->abandon();
   if (ordered)
     ordered->abandon();
   if (uploads)
@@ -315,6 +325,8 @@ Status CudaRank::holdStream(void *stream, daemon::RequestId request) {
 std::string CudaRank::describe(const GivingUp &where) {
   if (where.place == kTransferPlace)
     return transfers->describe(where);
+  if (where.place == kPartPlace)
+    return partitioned->describe(where);
   const auto called = ordered->reported(where.place);
   return called ? describeGivingUp(where, *called, fabric.rank())
                 : "rank " + std::to_string(fabric.rank()) + " gave up in a call that is long over";
@@ -323,11 +335,17 @@ std::string CudaRank::describe(const GivingUp &where) {
 std::string CudaRank::describeShape(uint32_t place) {
   if (place == kTransferPlace)
     return "of sends and receives";
+  if (place == kPartPlace)
+    return "of partitioned sends and receives";
   const auto called = ordered->reported(place);
   return called ? describeCall(*called) : "that is long over";
 }
 
+/// After a failure others may still store to what was a partitioned receive's: it is given to
+/// nobody any more.
 void *CudaRank::allocate(uint64_t bytes) {
+  if (fabric.failed() && partitioned->hasReceived())
+    return nullptr;
   auto offset = deviceSpace->lend(bytes);
   return offset ? memory->onDevice() + *offset : nullptr;
 }

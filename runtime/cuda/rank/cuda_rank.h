@@ -7,10 +7,11 @@
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/lanes/resident_rank.h"
 #include "runtime/cuda/net/device_crossing.h"
+#include "runtime/cuda/partitioned/cuda_parts.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/transfer/stream_transfers.h"
 #include "runtime/cuda/watch/host_watch.h"
-#include "runtime/sync/mutex.h"
+#include "runtime/sync/atomic.h"
 
 #include <cuda_runtime.h>
 
@@ -42,6 +43,7 @@ public:
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }
   std::string report() override { return residents->report() + describePath(); }
+  DeviceParts &parts() override { return *partitioned; }
   bool hasRegisteredBuffers() const override {
     return options.registeredBuffers && memory->throughHost().empty();
   }
@@ -95,6 +97,8 @@ private:
   std::unique_ptr<UploadRing> uploads;
   std::unique_ptr<OrderedCalls> ordered;
   std::unique_ptr<StreamTransfers> transfers;
+  std::unique_ptr<CudaParts> partitioned;
+  Atomic<CudaParts *> tended{nullptr}; // `partitioned`, to the watch's thread
 };
 
 } // namespace occl::cuda

@@ -25,6 +25,8 @@ struct GivingUp {
 /// Shapes of calls, of a rank, at once. Each has a place, by which kernels call themselves in these
 /// words.
 inline constexpr uint32_t kMaxShapes = 1024;
+/// Of these, what is no collective: transfers, and partitioned requests. Shapes have smaller ones.
+inline constexpr uint32_t kTransferPlace = kMaxShapes - 1, kPartPlace = kMaxShapes - 2;
 
 /// One rank's, in pinned memory.
 struct HostWords {

@@ -20,5 +20,7 @@ OCCL_INLINE bool isReplaying(uint64_t word) { return (word & kReplaying) != 0; }
 inline constexpr uint32_t kTwoReplays = 3;
 /// As rank `peer` calls something else in the place of this call.
 inline constexpr uint32_t kOtherCall = 4;
+/// As a kernel has misused a partitioned request; as rank `peer` has freed its side of one.
+inline constexpr uint32_t kMisusedPart = 5, kFreedPart = 6;
 
 } // namespace occl::cuda

@@ -45,8 +45,6 @@ using TransfersOver = uint32_t;
 inline constexpr uint32_t kMostDirections = 2 * kMaxRanks;
 /// So many parts travel with the kernel's arguments.
 inline constexpr uint32_t kPartsInline = 24;
-/// Which call a kernel is of, in HostWords: shapes of collectives have smaller ones.
-inline constexpr uint32_t kTransferPlace = kMaxShapes - 1;
 
 /// The kernel's argument.
 struct TransferArguments {

@@ -28,10 +28,18 @@ std::string describeObstacle(const interpreter::Obstacle &obstacle) {
 } // namespace
 
 StatusCode codeOf(const GivingUp &where) {
-  if (where.isBeginning != 0 && where.obstacle.what == kTwoReplays)
+  if (where.isBeginning == 0)
+    return StatusCode::Timeout;
+  switch (where.obstacle.what) {
+  case kTwoReplays:
+  case kMisusedPart:
     return StatusCode::InvalidArgument;
-  return where.isBeginning != 0 && where.obstacle.what == kOtherCall ? StatusCode::Mismatch
-                                                                     : StatusCode::Timeout;
+  case kOtherCall:
+  case kFreedPart:
+    return StatusCode::Mismatch;
+  default:
+    return StatusCode::Timeout;
+  }
 }
 
 std::string describeCall(const daemon::CollectiveSpec &spec) {

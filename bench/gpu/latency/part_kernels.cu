@@ -1,0 +1,86 @@
+#include "bench/gpu/latency/part_kernels.h"
+
+#include "runtime/api/occl_device.cuh"
+
+#include <cuda_runtime.h>
+
+namespace occl::bench {
+
+namespace {
+
+constexpr uint64_t kPatience = 5'000'000'000;
+
+__global__ void partPingPong(occlPartDevice_t send, occlPartDevice_t receive, uint32_t partitions,
+                             bool isFirst, uint64_t *took) {
+  device::Part sends(send), receives(receive);
+  const uint64_t begin = device::now();
+  for (uint64_t p = 0; p < partitions; ++p) {
+    if (isFirst)
+      ready(device::Block(), sends, p);
+    if (wait(device::Block(), receives, p, kPatience) != device::Wait::Arrived)
+      return;
+    if (!isFirst)
+      ready(device::Block(), sends, p);
+  }
+  if (threadIdx.x == 0)
+    *took = device::now() - begin;
+}
+
+__device__ void put(const ByHand &by, uint64_t p) {
+  __syncthreads();
+  const uint64_t at = p * by.bytes;
+  if (by.bytes % 16 == 0)
+    device::copy(device::Block(), by.to + at, by.from + at, by.bytes);
+  else if (threadIdx.x < by.bytes)
+    by.to[at + threadIdx.x] = by.from[at + threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0)
+    device::release(by.toWord, p + 1);
+}
+
+__device__ void await(const ByHand &by, uint64_t p) {
+  if (threadIdx.x == 0)
+    while (device::acquire(by.word) < p + 1) {
+    }
+  __syncthreads();
+}
+
+__global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uint64_t *took) {
+  const uint64_t begin = device::now();
+  for (uint64_t p = 0; p < partitions; ++p) {
+    if (isFirst)
+      put(by, p);
+    await(by, p);
+    if (!isFirst)
+      put(by, p);
+  }
+  if (threadIdx.x == 0)
+    *took = device::now() - begin;
+}
+
+} // namespace
+
+int launchPartPingPong(void *stream, occlPartDevice_t send, occlPartDevice_t receive,
+                       uint32_t partitions, uint32_t threads, bool isFirst, uint64_t *took) {
+  partPingPong<<<1, threads, 0, static_cast<cudaStream_t>(stream)>>>(send, receive, partitions,
+                                                                     isFirst, took);
+  return cudaGetLastError();
+}
+
+int launchPingPongByHand(void *stream, ByHand by, uint32_t partitions, uint32_t threads,
+                         bool isFirst, uint64_t *took) {
+  pingPongByHand<<<1, threads, 0, static_cast<cudaStream_t>(stream)>>>(by, partitions, isFirst,
+                                                                       took);
+  return cudaGetLastError();
+}
+
+int loadPingPongs() {
+  cudaFuncAttributes attributes;
+  const int loaded =
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(partPingPong));
+  return loaded != cudaSuccess
+             ? loaded
+             : cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(pingPongByHand));
+}
+
+} // namespace occl::bench

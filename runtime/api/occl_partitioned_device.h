@@ -1,0 +1,66 @@
+/* Partitioned sends and receives of ranks on devices: occlPsendInit and occlPrecvInit of a
+ * communicator with occlDeviceCuda. Epochs are work of streams, eager or captured; partitions are
+ * marked there, or inside kernels by occl_device.cuh.
+ *
+ * Shapes, matching and errors are those of occl_partitioned.h. Requests are matched by host threads
+ * of the library, so neither side's program need be in a call.
+ *
+ * Buffers. A receive's is of occlMemAlloc of the same communicator: the sender's kernels store
+ * there. A send's is any memory of the rank's device. All devices of the communicator access each
+ * other's memory, and its ranks are of one machine.
+ *
+ * Progress. The mark that completes a message stores the message to the receiver, at once, if the
+ * receiver has started the epoch; marks never wait. What could not be sent then is sent by
+ * occlPwaitOn of the send, or by a device function that waits for it. So an epoch ends though no
+ * two kernels are on the devices at a time: of all that is here only occlPwaitOn and occlPprepareOn
+ * wait, in their stream, on one multiprocessor after a moment.
+ *
+ * Streams. What is enqueued for a request is ordered by the program, as for one buffer: start,
+ * marks, wait, start again. Replays of graphs take the next epochs.
+ *
+ * Errors. Of the arguments: as said. Later ones, also misuse by kernels (a partition that there is
+ * not or that is marked already, no epoch, the wrong side), end the communicator when the wait of
+ * the epoch finds them, with a text that names request, epoch, partition and thread block. The
+ * communicator's timeout counts from the first look of a wait that finds nothing to do.
+ *
+ * occlPstart, occlPready..., occlParrived, occlPtest, occlPwait and occlPprepare are for requests
+ * on hosts: occlInvalidArgument. occlPfree: occlInvalidArgument while an epoch has not ended;
+ * streams and graphs with work of the request have ended, or are destroyed, before.
+ */
+#ifndef OCCL_PARTITIONED_DEVICE_H
+#define OCCL_PARTITIONED_DEVICE_H
+
+#include "occl_partitioned.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What kernels have of a request, to be passed by value. Valid until it is freed. */
+typedef struct {
+  void *state; /* device memory of the rank, of the library */
+} occlPartDevice_t;
+
+/* Begins the next epoch as the stream's next work. A kernel that does not wait. */
+OCCL_API occlResult_t occlPstartOn(occlPart_t part, void *stream);
+
+/* Marks partitions first to last, both included: what the stream has done before is sent. Does not
+ * wait. */
+OCCL_API occlResult_t occlPreadyOn(occlPart_t part, int64_t first, int64_t last, void *stream);
+
+/* What follows in the stream finds the epoch begun by the other side: of a send, marks will find
+ * the receiver there and send at once. Not needed for anything. */
+OCCL_API occlResult_t occlPprepareOn(occlPart_t part, void *stream);
+
+/* The end of the epoch. Of a send: all partitions have been marked, and what follows may change the
+ * buffer; of a receive: all have arrived. */
+OCCL_API occlResult_t occlPwaitOn(occlPart_t part, void *stream);
+
+/* Fills in *handle. Local, allocates nothing. */
+OCCL_API occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OCCL_PARTITIONED_DEVICE_H */

@@ -1,0 +1,538 @@
+#include "runtime/cuda/partitioned/cuda_parts.h"
+
+#include "runtime/cuda/device/buffer_check.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/stream_first_use.h"
+#include "runtime/cuda/tables/replay_word.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace occl::cuda {
+
+using partitioned::Counterpart;
+using partitioned::Party;
+using partitioned::Shape;
+
+namespace {
+
+/// Of which a unit has at least so many bytes; and of which a message has at most so many.
+constexpr uint64_t kUnitBytes = 128 << 10, kMostUnits = 1024, kUnitAlignment = 128;
+/// Of words of arrival: 131,072, for 16 GiB in large messages.
+constexpr uint64_t kArrivalBytes = 1 << 20;
+constexpr uint64_t kPinnedBytes = 16 << 10;
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+uint64_t roundUp(uint64_t bytes) {
+  return (bytes + kUnitAlignment - 1) / kUnitAlignment * kUnitAlignment;
+}
+
+device::Cut cutOf(const Shape &shape) {
+  device::Cut cut;
+  cut.bytes = shape.bytes();
+  cut.messageBytes = shape.perMessage * shape.count * sizeOf(shape.type);
+  cut.messages = shape.numMessages();
+  cut.perMessage = shape.perMessage;
+  const uint64_t most = (cut.messageBytes + kMostUnits - 1) / kMostUnits;
+  cut.unitBytes = std::max(kUnitBytes, roundUp(most));
+  cut.unitsOfMessage =
+      std::max<uint64_t>(1, (cut.messageBytes + cut.unitBytes - 1) / cut.unitBytes);
+  return cut;
+}
+
+/// A send's block: its state, and what its words take behind.
+struct Layout {
+  uint64_t marked = roundUp(sizeof(device::State)), counted = 0, units = 0, bytes = marked;
+
+  explicit Layout(const partitioned::Terms &terms, const device::Cut &cut) {
+    if (!terms.isSend)
+      return;
+    counted = marked + terms.shape.partitions * sizeof(uint64_t);
+    units = counted + (cut.perMessage > 1 ? cut.messages * sizeof(uint64_t) : 0);
+    bytes = units + cut.units() * sizeof(uint64_t);
+  }
+};
+
+} // namespace
+
+CudaParts::CudaParts(daemon::Fabric &fabric, DeviceMemory &memory, ArenaSpace &space,
+                     const HostWatch &watch, Doorbell &bell, std::chrono::milliseconds timeout)
+    : fabric(fabric), memory(memory), space(space), watch(watch), timeout(timeout),
+      held(heldStreamsOn(memory.device())), matching(fabric, bell) {}
+
+CudaParts::~CudaParts() {
+  OnDevice on(memory.device());
+  if (!isAbandoned)
+    for (void *each : pinned)
+      cudaFreeHost(each);
+}
+
+// --- requests are made ---
+
+Status CudaParts::check(const partitioned::Terms &terms) const {
+  const Shape &shape = terms.shape;
+  if (memory.isAcrossMachines())
+    return invalid("this communicator spans machines, between which there are no partitioned "
+                   "transfers yet; use one within a machine");
+  if (!memory.throughHost().empty())
+    return invalid("partitioned transfers need devices that access each other's memory, and here "
+                   "data go through the host: " +
+                   memory.throughHost());
+  if (terms.peer >= fabric.numRanks())
+    return invalid("there is no rank " + std::to_string(terms.peer) + " of " +
+                   std::to_string(fabric.numRanks()) + "; partitioned transfers have no wildcards");
+  if (!shape.isSound())
+    return invalid(shape.describe() + " are too many: at most " +
+                   std::to_string(partitioned::kMostPartitions) +
+                   " partitions, and 2^58 elements in all");
+  const uint64_t bytes = shape.bytes();
+  if (!terms.buffer && bytes != 0)
+    return invalid("buffer is NULL for " + shape.describe());
+  if (terms.isSend)
+    return checkOnDevice({{"buffer", terms.buffer, bytes}}, memory.device(), false);
+  if (bytes != 0 && !memory.offsetOf(terms.buffer, bytes))
+    return invalid("the buffer of a partitioned receive has to be of occlMemAlloc of this "
+                   "communicator, and large enough for " +
+                   shape.describe() + ": the sender's kernels store there");
+  return {};
+}
+
+/// What all requests share.
+Status CudaParts::prepareFirst() {
+  if (sends)
+    return {};
+  Status status = toStatus(static_cast<cudaError_t>(loadParts()), "loading partitioned transfers");
+  if (!status.ok())
+    return status;
+  const auto table = space.allocate(sizeof(device::Sends));
+  const auto arrivals = space.allocate(kArrivalBytes);
+  char *const begin = memory.onDevice();
+  if (table && arrivals)
+    status = memory.clear(begin + table->offset, sizeof(device::Sends));
+  else
+    status = {StatusCode::Again, "there is no room for the words of partitioned transfers, 1 MiB: "
+                                 "set arenaBytes higher, or free memory of occlMemAlloc"};
+  if (status.ok())
+    status = memory.clear(begin + arrivals->offset, kArrivalBytes);
+  if (!status.ok()) {
+    for (const auto &piece : {table, arrivals})
+      if (piece)
+        space.release(*piece);
+    return status;
+  }
+  std::lock_guard lock(mutex);
+  sends = reinterpret_cast<device::Sends *>(begin + table->offset);
+  wordsPiece = *arrivals;
+  words = std::make_unique<ArrivalWords>(kArrivalBytes);
+  return {};
+}
+
+/// Takes what freed requests had, if no kernel can be at it: kernels that look for what sends have
+/// left count themselves.
+Status CudaParts::recycle() {
+  std::vector<Remains> gone;
+  std::vector<ArrivalWords::Range> dirty;
+  {
+    std::lock_guard lock(mutex);
+    gone.swap(remains);
+    const auto used = words->toBeCleared();
+    dirty.assign(used.begin(), used.end());
+  }
+  Status status;
+  uint64_t scanners = 0;
+  if (!gone.empty())
+    status = memory.download(&scanners, reinterpret_cast<const char *>(&sends->scanners),
+                             sizeof scanners);
+  for (const ArrivalWords::Range &range : dirty)
+    if (status.ok())
+      status = memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
+  std::lock_guard lock(mutex);
+  if (!status.ok() || scanners != 0) {
+    remains.insert(remains.end(), gone.begin(), gone.end());
+    return status;
+  }
+  words->cleared(dirty.size());
+  for (const Remains &each : gone) {
+    space.release(each.piece);
+    freePeers.push_back(each.peer);
+  }
+  return {};
+}
+
+Status CudaParts::morePinned() {
+  {
+    std::lock_guard lock(mutex);
+    if (!freePeers.empty())
+      return {};
+  }
+  void *memory = nullptr;
+  Status status = toStatus(cudaHostAlloc(&memory, kPinnedBytes, cudaHostAllocPortable),
+                           "allocating pinned memory");
+  if (!status.ok())
+    return status;
+  pinned.push_back(memory);
+  std::lock_guard lock(mutex);
+  constexpr uint64_t kStride = 128;
+  static_assert(sizeof(device::Peer) <= kStride);
+  for (uint64_t at = 0; at < kPinnedBytes; at += kStride)
+    freePeers.push_back(reinterpret_cast<device::Peer *>(static_cast<char *>(memory) + at));
+  return {};
+}
+
+StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Terms &terms) {
+  const device::Cut cut = cutOf(terms.shape);
+  const Layout layout(terms, cut);
+  const auto piece = space.allocate(layout.bytes);
+  if (!piece)
+    return Status(StatusCode::Again, "there is no room for the words of " + terms.shape.describe() +
+                                         ": free other requests, on both sides, or memory of "
+                                         "occlMemAlloc, or set arenaBytes higher");
+  std::unique_ptr<DevicePart> part(new DevicePart{.party = {.isSend = terms.isSend,
+                                                            .peer = terms.peer,
+                                                            .tag = terms.tag,
+                                                            .shape = terms.shape,
+                                                            .reference = 0}});
+  char *const block = memory.onDevice() + piece->offset;
+  const auto wordsAt = [&](uint64_t offset) {
+    return reinterpret_cast<uint64_t *>(block + offset);
+  };
+  part->state = reinterpret_cast<device::State *>(block);
+  part->cut = cut;
+  {
+    std::lock_guard lock(mutex);
+    part->peer = new (freePeers.back()) device::Peer{};
+    freePeers.pop_back();
+  }
+  // Goes to the remains when nobody has it any more: this rank, and the peer.
+  const Remains mine = {*piece, part->peer};
+  const std::shared_ptr<const void> kept(part->state, [this, mine](const void *) {
+    remains.push_back(mine); // under the lock, as all that drops it
+  });
+  part->party.kept.push_back(kept);
+  part->party.onDevice.words = piece->offset + 1;
+  if (!terms.isSend && terms.shape.bytes() != 0)
+    part->party.onDevice.buffer = *memory.offsetOf(terms.buffer, terms.shape.bytes()) + 1;
+
+  device::State state{};
+  state.isSend = terms.isSend ? 1 : 0;
+  state.partitions = terms.shape.partitions;
+  state.partitionBytes = terms.shape.count * sizeOf(terms.shape.type);
+  state.bytes = terms.shape.bytes();
+  state.peerRank = terms.peer;
+  state.buffer = terms.buffer;
+  state.host = part->peer;
+  const WaitBound bound = watch.bound(kPartPlace, 0);
+  state.watch = {&bound.host->abort, &bound.host->waitsFor, &bound.host->waiting[kPartPlace],
+                 bound.hasGivenUp};
+  state.sends = sends;
+  if (terms.isSend) {
+    state.cut = cut;
+    state.marked = wordsAt(layout.marked);
+    state.counted = cut.perMessage > 1 ? wordsAt(layout.counted) : nullptr;
+    state.units = wordsAt(layout.units);
+  }
+  Status status = memory.clear(block, layout.bytes);
+  if (status.ok())
+    status = memory.upload(block, &state, sizeof state);
+  if (!status.ok()) {
+    std::lock_guard lock(mutex);
+    part->party.kept.clear();
+    return status;
+  }
+  return part;
+}
+
+/// A send, into the table that kernels look through.
+Status CudaParts::enter(DevicePart &part) {
+  const auto found = std::ranges::find(entries, nullptr);
+  if (found == entries.end() && entries.size() == device::Sends::kMost)
+    return {StatusCode::Again,
+            "there are " + std::to_string(entries.size()) +
+                " partitioned sends on the device, which is the most: free some"};
+  part.entry = static_cast<uint32_t>(found - entries.begin());
+  if (found == entries.end())
+    entries.push_back(nullptr);
+  device::State *const state = part.state;
+  const uint64_t number = entries.size();
+  Status status =
+      memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state);
+  if (status.ok())
+    status = memory.upload(reinterpret_cast<char *>(&sends->number), &number, sizeof number);
+  if (status.ok())
+    entries[part.entry] = &part;
+  return status;
+}
+
+StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
+  if (fabric.failed())
+    return fabric.failure();
+  OnDevice on(memory.device());
+  std::lock_guard makes(making);
+  Status status = check(terms);
+  if (status.ok())
+    status = prepareFirst();
+  if (status.ok())
+    status = recycle();
+  if (status.ok())
+    status = morePinned();
+  if (!status.ok())
+    return status;
+  auto made = allocate(terms);
+  if (!made.ok())
+    return made.status();
+  DevicePart &part = **made;
+  if (terms.isSend)
+    status = enter(part);
+  else
+    hasReceives.store(true, std::memory_order_relaxed);
+  std::lock_guard lock(mutex);
+  Status added = status.ok() ? matching.add(part.party) : status;
+  if (!added.ok()) {
+    if (part.party.serial != 0)
+      matching.remove(part.party);
+    part.party.kept.clear();
+    return added.code() == StatusCode::Again || !status.ok() ? added : failed(added);
+  }
+  all.emplace(part.party.serial, std::move(*made));
+  connect();
+  return &part;
+}
+
+Status CudaParts::failed(const Status &cause) const {
+  fabric.fail(cause);
+  return fabric.failure();
+}
+
+// --- the two sides find each other ---
+
+/// Null: another process has said so, and it is nothing of its arena.
+char *CudaParts::inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const {
+  const uint64_t size = memory.bytes();
+  if (offsetAndOne == 0 || (offsetAndOne - 1) % sizeof(uint64_t) != 0 || bytes > size ||
+      offsetAndOne - 1 > size - bytes)
+    return nullptr;
+  return memory.arena(rank) + (offsetAndOne - 1);
+}
+
+Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
+  auto *theirs = reinterpret_cast<device::State *>(
+      inArena(part.party.peer, sender.onDevice.words, sizeof(device::State)));
+  if (!theirs)
+    return {StatusCode::InternalError, describe(part) + ": what the sender says is damaged"};
+  const device::Cut cut = cutOf(sender.shape);
+  const auto taken = words->take(cut.units());
+  if (!taken && !words->canEverFit(cut.units()))
+    return {StatusCode::InvalidArgument,
+            describe(part) + ": " + sender.shape.describe() + " are sent in " +
+                std::to_string(cut.units()) + " pieces, and there is room for " +
+                std::to_string(kArrivalBytes / sizeof(uint64_t)) +
+                ": set partitionsPerMessage in the sender's config, or take fewer partitions"};
+  if (!taken)
+    return {}; // until others are freed
+  part.party.kept.push_back(std::shared_ptr<const void>(
+      part.state, [this, range = *taken](const void *) { words->giveBack(range); }));
+  const uint64_t offset = wordsPiece.offset + taken->offset;
+  part.peer->arrived = reinterpret_cast<uint64_t *>(memory.onDevice() + offset);
+  part.peer->started = &theirs->peerStarted;
+  part.peer->cut = cut;
+  storeShared(&part.peer->isConnected, 1, std::memory_order_release);
+  part.isConnected = true;
+  matching.bind(part.party, offset);
+  return {};
+}
+
+Status CudaParts::connectSend(DevicePart &part, const Counterpart &receiver) {
+  const uint64_t arrivals = receiver.arrivals.load(std::memory_order_acquire);
+  if (arrivals == 0)
+    return {};
+  const uint32_t peer = part.party.peer;
+  auto *theirs = reinterpret_cast<device::State *>(
+      inArena(peer, receiver.onDevice.words, sizeof(device::State)));
+  char *const arrived = inArena(peer, arrivals, part.cut.units() * sizeof(uint64_t));
+  const uint64_t buffer = receiver.onDevice.buffer, bytes = part.cut.bytes;
+  if (!theirs || !arrived ||
+      (bytes != 0 &&
+       (buffer == 0 || bytes > memory.bytes() || buffer - 1 > memory.bytes() - bytes)))
+    return {StatusCode::InternalError, describe(part) + ": what the receiver says is damaged"};
+  part.peer->epoch = &theirs->epoch;
+  part.peer->arrived = reinterpret_cast<uint64_t *>(arrived);
+  part.peer->buffer = bytes == 0 ? nullptr : memory.arena(peer) + (buffer - 1);
+  storeShared(&part.peer->isConnected, 1, std::memory_order_release);
+  part.isConnected = true;
+  return {};
+}
+
+/// Under the lock.
+Status CudaParts::connect(DevicePart &part) {
+  const Counterpart *other = part.party.counterpart.load(std::memory_order_acquire);
+  if (!other)
+    return {};
+  const bool isFreed = other->isFreed.load(std::memory_order_acquire);
+  Status status;
+  if (!part.isConnected && !isFreed && part.party.shape.fits(other->shape))
+    status = part.party.isSend ? connectSend(part, *other) : connectReceive(part, *other);
+  if (isFreed && !part.isFreedTold) {
+    storeShared(&part.peer->isFreed, 1, std::memory_order_release);
+    part.isFreedTold = true;
+  }
+  return status;
+}
+
+void CudaParts::connect() {
+  Status status = matching.lookAtAll();
+  for (const auto &[serial, part] : all)
+    if (Status connected = connect(*part); status.ok())
+      status = connected;
+  if (!status.ok())
+    fabric.fail(status);
+}
+
+void CudaParts::tidy() {
+  std::lock_guard lock(mutex);
+  if (words) // there has been a request
+    connect();
+}
+
+// --- epochs ---
+
+PartWait CudaParts::waitOf(const DevicePart &part) const {
+  return {part.state, part.party.peer, static_cast<uint32_t>(part.party.serial),
+          watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
+}
+
+template <class Launch>
+Status CudaParts::launchIn(void *stream, bool waits, const Launch &launch, const char *what) {
+  if (fabric.failed())
+    return fabric.failure();
+  tidy();
+  OnDevice on(memory.device());
+  auto *const into = static_cast<cudaStream_t>(stream);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  Status status = toStatus(cudaStreamIsCapturing(into, &capture), "looking at the stream");
+  const auto launchNow = [&] { return toStatus(static_cast<cudaError_t>(launch()), what); };
+  if (!status.ok() || capture != cudaStreamCaptureStatusNone)
+    return status.ok() ? launchNow() : status;
+  unsigned long long number = 0;
+  status = toStatus(cudaStreamGetId(into, &number), "asking which stream it is");
+  if (status.ok())
+    status = useStream(into, number);
+  if (status.ok() && waits)
+    status = watch.checkConnections(false);
+  if (!status.ok())
+    return status;
+  return waits ? launchHeld(held, memory.device(), into, launchNow) : launchNow();
+}
+
+Status CudaParts::start(DevicePart &part, void *stream) {
+  return launchIn(
+      stream, false, [&] { return launchPartStart(part.state, stream); },
+      "launching the start of a partitioned request");
+}
+
+Status CudaParts::mark(DevicePart &part, plan::Range range, void *stream) {
+  const Party &party = part.party;
+  if (!party.isSend)
+    return invalid("a " + describe(part) + " has no partitions to be marked");
+  if (range.begin >= range.end || range.end > party.shape.partitions)
+    return invalid(describe(part) + ": there are no partitions " + std::to_string(range.begin) +
+                   " to " + std::to_string(range.end - 1) + " of " +
+                   std::to_string(party.shape.partitions));
+  const uint64_t messages =
+      party.shape.messageOf(range.end - 1) - party.shape.messageOf(range.begin) + 1;
+  return launchIn(
+      stream, false,
+      [&] {
+        return launchPartMarks(part.state, range.begin, range.end - 1,
+                               messages * part.cut.unitsOfMessage, stream);
+      },
+      "launching marks of a partitioned send");
+}
+
+Status CudaParts::prepare(DevicePart &part, void *stream) {
+  if (!part.party.isSend) // data come whatever this side does
+    return fabric.failed() ? fabric.failure() : Status();
+  return launchIn(
+      stream, true, [&] { return launchPartPrepare(waitOf(part), stream); },
+      "launching the preparation of a partitioned send");
+}
+
+Status CudaParts::wait(DevicePart &part, void *stream) {
+  return launchIn(
+      stream, true,
+      [&] {
+        return part.party.isSend ? launchSendWait(waitOf(part), part.cut.units(), stream)
+                                 : launchReceiveWait(waitOf(part), stream);
+      },
+      "launching the wait of a partitioned request");
+}
+
+Status CudaParts::release(DevicePart &part) {
+  OnDevice on(memory.device());
+  std::lock_guard makes(making);
+  struct {
+    uint64_t epoch, done;
+  } words{};
+  static_assert(offsetof(device::State, done) == offsetof(device::State, epoch) + 8);
+  Status status =
+      memory.download(&words, reinterpret_cast<const char *>(&part.state->epoch), sizeof words);
+  if (status.ok() && words.epoch != words.done && !fabric.failed())
+    return invalid(describe(part) + ", epoch " + std::to_string(words.epoch) +
+                   ", has not ended: its wait ends before it is freed");
+  if (part.party.isSend && status.ok()) {
+    const device::State *const none = nullptr;
+    status = memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
+  }
+  if (!status.ok())
+    return status;
+  if (part.party.isSend)
+    entries[part.entry] = nullptr;
+  std::lock_guard lock(mutex);
+  matching.remove(part.party);
+  all.erase(part.party.serial);
+  return {};
+}
+
+// --- texts ---
+
+std::string CudaParts::describe(const DevicePart &part) const {
+  return part.party.describe(fabric.rank());
+}
+
+std::string CudaParts::describe(const GivingUp &where) {
+  std::lock_guard lock(mutex);
+  std::string request = "a partitioned request that is freed";
+  std::string peer = "rank " + std::to_string(where.obstacle.peer);
+  for (const auto &[serial, part] : all)
+    if (static_cast<uint32_t>(serial) == where.context.instruction)
+      request = describe(*part);
+  const std::string text = request + ", epoch " + std::to_string(where.invocation) + ": ";
+  if (where.isBeginning != 0 && where.obstacle.what == kFreedPart)
+    return text + peer + " has freed its request and takes no part in this epoch";
+  if (where.isBeginning != 0) {
+    static constexpr const char *kWhat[] = {
+        "",
+        " marks or asks for a partition that there is not: ",
+        " marks a partition twice: ",
+        " marks a partition without an epoch: ",
+        " marks a receive, or asks a send for what has arrived: partition ",
+        " starts it while its last epoch has not ended; partition "};
+    const uint64_t kind = std::min<uint64_t>(where.context.tile, std::size(kWhat) - 1);
+    return text + "thread block " + std::to_string(where.block) + " of a kernel" + kWhat[kind] +
+           std::to_string(where.obstacle.peer);
+  }
+  const std::string what = std::to_string(where.obstacle.what);
+  switch (where.obstacle.reason) {
+  case interpreter::BlockReason::Dependency:
+    return text + "partition " + what + " has not been marked ready";
+  case interpreter::BlockReason::Credit:
+    return text + "waits for " + peer + " to start it";
+  default:
+    return text + "partition " + what + " has not arrived, waits for " + peer;
+  }
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,113 @@
+// DeviceParts where there is CUDA: docs/decisions/gpu/partitioned.md.
+#pragma once
+
+#include "runtime/api/occl_device.cuh"
+#include "runtime/control/fabric.h"
+#include "runtime/cuda/device/arena_space.h"
+#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/device_parts.h"
+#include "runtime/cuda/partitioned/arrival_words.h"
+#include "runtime/cuda/partitioned/part_kernels.h"
+#include "runtime/cuda/watch/held_launch.h"
+#include "runtime/cuda/watch/held_streams.h"
+#include "runtime/cuda/watch/host_watch.h"
+#include "runtime/partitioned/matching.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/doorbell.h"
+#include "runtime/sync/mutex.h"
+
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::cuda {
+
+class DevicePart {
+public:
+  partitioned::Party party;
+  device::State *state = nullptr; // in the rank's arena
+  device::Peer *peer = nullptr;   // pinned
+  device::Cut cut{};              // of a send
+  uint32_t entry = 0;             // of a send: in Sends
+  // Under the owner's lock.
+  bool isConnected = false, isFreedTold = false;
+};
+
+class CudaParts final : public DeviceParts {
+public:
+  /// All outlive it; bell: of the host's executors. Takes nothing before the first request.
+  CudaParts(daemon::Fabric &fabric, DeviceMemory &memory, ArenaSpace &space, const HostWatch &watch,
+            Doorbell &bell, std::chrono::milliseconds timeout);
+  ~CudaParts() override;
+  /// Kernels may still access what they have: it is never freed.
+  void abandon() { isAbandoned = true; }
+
+  StatusOr<DevicePart *> make(const partitioned::Terms &terms) override;
+  Status start(DevicePart &part, void *stream) override;
+  Status mark(DevicePart &part, plan::Range range, void *stream) override;
+  Status prepare(DevicePart &part, void *stream) override;
+  Status wait(DevicePart &part, void *stream) override;
+  void *stateOf(const DevicePart &part) const override { return part.state; }
+  Status release(DevicePart &part) override;
+
+  /// Now and then, by a thread that no call of CUDA holds up: requests that are matched are told
+  /// where their other side is. Calls nothing of CUDA.
+  void tidy();
+  /// Of a kernel of kPartPlace that gave up.
+  std::string describe(const GivingUp &where);
+  /// Whether memory of occlMemAlloc may be stored to by others, though the communicator has failed.
+  bool hasReceived() const { return hasReceives.load(std::memory_order_relaxed); }
+
+private:
+  /// What a request that is freed had, once its peer has let go of it.
+  struct Remains {
+    ArenaSpace::Piece piece;
+    device::Peer *peer;
+  };
+
+  Status check(const partitioned::Terms &terms) const;
+  Status prepareFirst();
+  Status recycle();
+  Status morePinned();
+  StatusOr<std::unique_ptr<DevicePart>> allocate(const partitioned::Terms &terms);
+  Status enter(DevicePart &part);
+  void connect();
+  Status connect(DevicePart &part);
+  Status connectReceive(DevicePart &part, const partitioned::Counterpart &sender);
+  Status connectSend(DevicePart &part, const partitioned::Counterpart &receiver);
+  char *inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const;
+  Status failed(const Status &cause) const;
+  template <class Launch>
+  Status launchIn(void *stream, bool waits, const Launch &launch, const char *what);
+  PartWait waitOf(const DevicePart &part) const;
+  std::string describe(const DevicePart &part) const;
+
+  daemon::Fabric &fabric;
+  DeviceMemory &memory;
+  ArenaSpace &space;
+  const HostWatch &watch;
+  const std::chrono::milliseconds timeout;
+  HeldStreams &held;
+  bool isAbandoned = false;
+  Atomic<bool> hasReceives{false};
+
+  Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
+  device::Sends *sends = nullptr;
+  std::vector<DevicePart *> entries; // of `sends`
+  std::vector<void *> pinned;
+
+  Mutex mutex; // guards what follows; taken after `making`
+  std::unique_ptr<ArrivalWords> words;
+  ArenaSpace::Piece wordsPiece{};
+  std::vector<device::Peer *> freePeers;
+  std::vector<Remains> remains;
+  std::unordered_map<uint64_t, std::unique_ptr<DevicePart>> all; // by serial
+  partitioned::Matching matching;
+};
+
+} // namespace occl::cuda

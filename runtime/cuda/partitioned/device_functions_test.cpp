@@ -1,0 +1,360 @@
+// The functions that kernels have of partitioned requests, as host code: ranks, and thread blocks,
+// are threads. The layout of requests is made here as cuda_parts.cpp makes it.
+#include "runtime/api/occl_device.cuh"
+#include "runtime/cuda/partitioned/arrival_words.h"
+#include "support/testing/seed.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace occl::device {
+namespace {
+
+constexpr uint64_t kForEver = ~uint64_t{0} >> 1;
+
+/// A send and its receive, of bytes.
+class Pair {
+public:
+  Pair(uint64_t partitions, uint64_t bytes, uint64_t perMessage, uint64_t unitBytes,
+       uint64_t receivers, bool isConnected = true)
+      : from(partitions * bytes), to(partitions * bytes), marked(partitions),
+        counted((partitions + perMessage - 1) / perMessage) {
+    Cut cut;
+    cut.bytes = partitions * bytes;
+    cut.messageBytes = perMessage * bytes;
+    cut.messages = counted.size();
+    cut.perMessage = perMessage;
+    cut.unitBytes = unitBytes;
+    cut.unitsOfMessage = std::max<uint64_t>(1, (cut.messageBytes + unitBytes - 1) / unitBytes);
+    units.resize(cut.units());
+    words.resize(cut.units());
+    send = common(1, partitions, bytes, from.data());
+    send.cut = cut;
+    send.marked = marked.data();
+    send.counted = perMessage > 1 ? counted.data() : nullptr;
+    send.units = units.data();
+    send.host = &sendPeer;
+    receive = common(0, receivers, receivers == 0 ? 0 : cut.bytes / receivers, to.data());
+    receive.host = &receivePeer;
+    table.number = 1;
+    table.of[0] = &send;
+    if (isConnected)
+      connect();
+  }
+  void connect() {
+    sendPeer.epoch = &receive.epoch;
+    sendPeer.arrived = words.data();
+    sendPeer.buffer = to.data();
+    release(&sendPeer.isConnected, 1);
+    receivePeer.arrived = words.data();
+    receivePeer.started = &send.peerStarted;
+    receivePeer.cut = send.cut;
+    release(&receivePeer.isConnected, 1);
+  }
+  /// Both sides' next epoch, with data of its own.
+  void start(uint64_t key) {
+    fill(key);
+    begin({&send});
+    begin({&receive});
+  }
+  void fill(uint64_t key) {
+    for (uint64_t i = 0; i < from.size(); ++i)
+      from[i] = byteOf(key, i);
+  }
+  static char byteOf(uint64_t key, uint64_t i) { return static_cast<char>(key * 131 + i * 7); }
+  /// As the waits of streams.
+  Wait endSend() {
+    Part part(&send);
+    const Wait found = flush(Thread(), part, kForEver);
+    if (found == Wait::Arrived)
+      release(&send.done, part.e);
+    return found;
+  }
+  void endReceive() {
+    const Part part(&receive);
+    for (uint64_t u = 0; u < words.size(); ++u)
+      while (!part.isConnected() || acquire(&words[u]) < part.e)
+        std::this_thread::yield();
+    release(&receive.done, part.e);
+  }
+  bool isRight(uint64_t key, uint64_t first, uint64_t end) const {
+    for (uint64_t i = first; i < end; ++i)
+      if (to[i] != byteOf(key, i))
+        return false;
+    return true;
+  }
+
+  std::vector<char> from, to;
+  State send{}, receive{};
+  Peer sendPeer{}, receivePeer{};
+  Sends table{};
+  uint32_t abort = 0, waitsFor = 0, hasGivenUp = 0;
+  uint64_t waitingSince = 0;
+  std::vector<uint64_t> marked, counted, units, words;
+
+private:
+  State common(uint64_t isSend, uint64_t partitions, uint64_t bytes, char *buffer) {
+    State made{};
+    made.isSend = isSend;
+    made.partitions = partitions;
+    made.partitionBytes = bytes;
+    made.bytes = partitions * bytes;
+    made.buffer = buffer;
+    made.watch = {&abort, &waitsFor, &waitingSince, &hasGivenUp};
+    made.sends = &table;
+    return made;
+  }
+};
+
+Misuse misuseOf(const State &state) {
+  return static_cast<Misuse>(state.misuse >> (kMisusePartitionBits + kMisuseBlockBits));
+}
+
+/// All numbers of partitions on both sides, with messages and units of all sizes, in random orders:
+/// a partition of the receiver is there when all messages that overlap it are, and no sooner.
+TEST(DeviceFunctions, APartitionArrivesWithTheMessagesThatOverlapIt) {
+  std::mt19937_64 random(printedSeed());
+  for (uint64_t p = 1; p <= 12; ++p)
+    for (uint64_t q = 1; q <= 12; ++q)
+      for (uint64_t perMessage = 1; perMessage <= std::min<uint64_t>(p, 3); ++perMessage) {
+        const uint64_t bytes = q * (1 + random() % 3);
+        Pair pair(p, bytes, perMessage, 1 + random() % (2 * bytes), q);
+        for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+          pair.start(epoch);
+          Part send(&pair.send), receive(&pair.receive);
+          std::vector<uint64_t> order(p);
+          std::iota(order.begin(), order.end(), 0);
+          std::ranges::shuffle(order, random);
+          std::vector<bool> isMarked(p);
+          for (const uint64_t each : order) {
+            ready(Thread(), send, each);
+            isMarked[each] = true;
+            for (uint64_t mine = 0; mine < q; ++mine) {
+              const uint64_t size = pair.receive.partitionBytes;
+              const uint64_t begin = mine * size, end = begin + size;
+              const uint64_t first = begin / (perMessage * bytes) * perMessage;
+              const uint64_t last =
+                  std::min(p, ((end - 1) / (perMessage * bytes) + 1) * perMessage);
+              const bool isThereByNow = std::all_of(isMarked.begin() + static_cast<long>(first),
+                                                    isMarked.begin() + static_cast<long>(last),
+                                                    [](bool is) { return is; });
+              ASSERT_EQ(arrived(receive, mine), isThereByNow)
+                  << p << " to " << q << ", " << perMessage << " a message, partition " << mine;
+              if (isThereByNow) {
+                ASSERT_TRUE(pair.isRight(epoch, begin, end));
+              }
+            }
+          }
+          ASSERT_EQ(pair.endSend(), Wait::Arrived);
+          pair.endReceive();
+        }
+      }
+}
+
+/// Marks by several threads, the receiver starts at some time, and both ends wait.
+TEST(DeviceFunctions, MarksCrossWithTheReceiversStart) {
+  std::mt19937_64 random(printedSeed());
+  for (int round = 0; round < 40; ++round) {
+    const uint64_t p = 1 + random() % 24, perMessage = 1 + random() % std::min<uint64_t>(p, 4);
+    Pair pair(p, 64, perMessage, 48, p, false);
+    const uint64_t pauses = random() % 3;
+    std::thread host([&] {
+      for (uint64_t i = 0; i < pauses; ++i)
+        std::this_thread::yield();
+      pair.connect();
+    });
+    std::atomic<uint64_t> started{0}, ended{0};
+    constexpr uint64_t kEpochs = 10, kMarkers = 3;
+    std::vector<std::thread> markers;
+    for (uint64_t m = 0; m < kMarkers; ++m)
+      markers.emplace_back([&, m] {
+        for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
+          while (started.load() < epoch)
+            std::this_thread::yield();
+          Part part(&pair.send);
+          for (uint64_t each = m; each < p; each += kMarkers)
+            ready(Thread(), part, p - 1 - each);
+          ended.fetch_add(1);
+        }
+      });
+    std::thread receiver([&] {
+      for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
+        begin({&pair.receive});
+        Part part(&pair.receive);
+        ASSERT_EQ(wait(Thread(), part, p / 2, kForEver), Wait::Arrived);
+        pair.endReceive();
+        ASSERT_TRUE(pair.isRight(epoch, 0, pair.to.size())) << "epoch " << epoch;
+      }
+    });
+    for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
+      pair.fill(epoch);
+      begin({&pair.send});
+      started.store(epoch);
+      ASSERT_EQ(pair.endSend(), Wait::Arrived);
+      while (ended.load() < epoch * kMarkers)
+        std::this_thread::yield();
+    }
+    for (std::thread &marker : markers)
+      marker.join();
+    receiver.join();
+    host.join();
+    EXPECT_EQ(pair.send.misuse, 0u);
+    EXPECT_EQ(pair.table.scanners, 0u);
+  }
+}
+
+/// Each of two ranks marks, waits for what it receives, and only then for its send: what its mark
+/// had to leave, as the other had not started, goes while it waits.
+TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
+  Pair there(1, 64, 1, 64, 1, false), back(1, 64, 1, 64, 1, false);
+  // The first rank sends there, and receives back.
+  there.receive.sends = &back.table;
+  back.receive.sends = &there.table;
+  const auto rank = [](Pair &mine, Pair &theirs) {
+    begin({&mine.send});
+    begin({&theirs.receive});
+    Part send(&mine.send), receive(&theirs.receive);
+    ready(Thread(), send, 0);
+    EXPECT_EQ(load(&mine.send.units[0]), 0u); // nobody is connected
+    return [&mine, &theirs] {
+      Part again(&theirs.receive);
+      EXPECT_EQ(wait(Thread(), again, 0, kForEver), Wait::Arrived);
+      EXPECT_EQ(mine.endSend(), Wait::Arrived);
+    };
+  };
+  const auto first = rank(there, back), second = rank(back, there);
+  there.connect();
+  back.connect();
+  std::thread other(second);
+  first();
+  other.join();
+}
+
+/// A loop that only asks, with what its rank's mark has left.
+TEST(DeviceFunctions, ALoopThatOnlyAsksEnds) {
+  Pair there(2, 16, 1, 16, 2, false);
+  begin({&there.send});
+  Part send(&there.send);
+  readyRange(Thread(), send, 0, 1);
+  there.connect();
+  begin({&there.receive});
+  Part receive(&there.receive);
+  int looks = 0;
+  while (!arrived(receive, 1) && ++looks < 1000) {
+  }
+  EXPECT_LT(looks, 1000);
+}
+
+TEST(DeviceFunctions, MisuseIsFoundAndStoresNothing) {
+  const auto after = [](auto misuse) {
+    auto pair = std::make_unique<Pair>(4, 16, 1, 16, 4);
+    pair->start(1);
+    Part send(&pair->send), receive(&pair->receive);
+    misuse(*pair, send, receive);
+    return pair;
+  };
+  EXPECT_EQ(misuseOf(after([](Pair &, Part &send, Part &) { ready(Thread(), send, 4); })->send),
+            Misuse::NoPartition);
+  EXPECT_EQ(misuseOf(after([](Pair &, Part &send, Part &) {
+                       ready(Thread(), send, 2);
+                       ready(Thread(), send, 2);
+                     })->send),
+            Misuse::Twice);
+  EXPECT_EQ(misuseOf(after([](Pair &, Part &send, Part &) {
+                       readyRange(Thread(), send, 0, ~uint64_t{0});
+                     })->send),
+            Misuse::NoPartition);
+  EXPECT_EQ(
+      misuseOf(after([](Pair &, Part &, Part &receive) { ready(Thread(), receive, 0); })->receive),
+      Misuse::WrongSide);
+  EXPECT_EQ(misuseOf(after([](Pair &, Part &send, Part &) { arrived(send, 0); })->send),
+            Misuse::WrongSide);
+  EXPECT_EQ(misuseOf(after([](Pair &pair, Part &, Part &) { begin({&pair.send}); })->send),
+            Misuse::Active);
+  const auto late = after([](Pair &pair, Part &send, Part &) {
+    for (uint64_t p = 0; p < 4; ++p)
+      ready(Thread(), send, p);
+    EXPECT_EQ(pair.endSend(), Wait::Arrived);
+    ready(Thread(), send, 1);
+  });
+  EXPECT_EQ(misuseOf(late->send), Misuse::NoEpoch);
+  EXPECT_EQ(late->send.misuse & 0xffff, 1u) << "which partition";
+}
+
+/// A mark that was held up since the last epoch is refused, and takes no part in this one.
+TEST(DeviceFunctions, AMarkOfTheLastEpochCompletesNothing) {
+  Pair pair(2, 16, 2, 16, 1);
+  pair.start(1);
+  Part old(&pair.send);
+  readyRange(Thread(), old, 0, 1);
+  EXPECT_EQ(pair.endSend(), Wait::Arrived);
+  pair.endReceive();
+  pair.start(2);
+  Part receive(&pair.receive);
+  old.mark(0);
+  Part send(&pair.send);
+  ready(Thread(), send, 1);
+  EXPECT_FALSE(arrived(receive, 0));
+  ready(Thread(), send, 0);
+  EXPECT_TRUE(arrived(receive, 0));
+  EXPECT_TRUE(pair.isRight(2, 0, pair.to.size()));
+}
+
+TEST(DeviceFunctions, WaitsEndWithTimeFailureAndAFreedPeer) {
+  Pair pair(1, 16, 1, 16, 1);
+  pair.start(1);
+  Part send(&pair.send), receive(&pair.receive);
+  EXPECT_EQ(wait(Thread(), receive, 0, 1000), Wait::NotYet);
+  EXPECT_EQ(flush(Thread(), send, 1000), Wait::NotYet);
+  pair.receivePeer.isFreed = 1;
+  EXPECT_EQ(wait(Thread(), receive, 0, kForEver), Wait::Failed);
+  pair.receivePeer.isFreed = 0;
+  pair.abort = 1;
+  EXPECT_EQ(wait(Thread(), receive, 0, kForEver), Wait::Failed);
+  EXPECT_EQ(pair.hasGivenUp, 1u);
+  ready(Thread(), send, 0);
+  EXPECT_FALSE(arrived(receive, 0)) << "nothing is stored after a failure";
+}
+
+/// A wait that lasts says so: else nobody finds out that the rank it waits for is gone.
+TEST(DeviceFunctions, ALongWaitNamesItsPeer) {
+  Pair pair(1, 16, 1, 16, 1);
+  pair.receive.peerRank = 5;
+  pair.start(1);
+  Part receive(&pair.receive);
+  EXPECT_EQ(wait(Thread(), receive, 0, 30'000'000), Wait::NotYet);
+  EXPECT_EQ(pair.waitsFor, 6u);
+  EXPECT_NE(pair.waitingSince, 0u);
+}
+
+TEST(DeviceFunctions, WithoutElementsAllMarksCountAndPartitionsAreThere) {
+  Pair pair(3, 0, 1, 128, 2);
+  pair.start(1);
+  Part send(&pair.send), receive(&pair.receive);
+  EXPECT_TRUE(arrived(receive, 0));
+  EXPECT_EQ(flush(Thread(), send, 0), Wait::NotYet);
+  readyRange(Thread(), send, 0, 2);
+  EXPECT_EQ(flush(Thread(), send, 0), Wait::Arrived);
+}
+
+TEST(ArrivalWords, AreTakenAgainOnlyWhenTheyAreZero) {
+  cuda::ArrivalWords words(1024);
+  EXPECT_FALSE(words.canEverFit(129));
+  const auto all = words.take(128);
+  ASSERT_TRUE(all);
+  words.giveBack(*all);
+  EXPECT_FALSE(words.take(1));
+  ASSERT_EQ(words.toBeCleared().size(), 1u);
+  words.cleared(1);
+  EXPECT_TRUE(words.take(128));
+}
+
+} // namespace
+} // namespace occl::device

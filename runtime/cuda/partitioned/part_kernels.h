@@ -1,0 +1,32 @@
+// Partitioned requests as work of streams: docs/decisions/gpu/partitioned.md.
+#pragma once
+
+#include "runtime/api/occl_device.cuh"
+#include "runtime/cuda/tables/bound.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// What a kernel that waits has. serial: of the request, for errors.
+struct PartWait {
+  device::State *state = nullptr;
+  uint32_t peer = 0;
+  uint32_t serial = 0;
+  WaitBound bound;
+};
+
+// Into a stream of the current device; a cudaError_t.
+int launchPartStart(device::State *state, void *stream);
+/// Partitions first to last, whose messages have `units` units of the send in all.
+int launchPartMarks(device::State *state, uint64_t first, uint64_t last, uint64_t units,
+                    void *stream);
+/// Until the receiver has started.
+int launchPartPrepare(const PartWait &wait, void *stream);
+/// units: of a send.
+int launchSendWait(const PartWait &wait, uint64_t units, void *stream);
+int launchReceiveWait(const PartWait &wait, void *stream);
+/// Loads them on the current device. A cudaError_t.
+int loadParts();
+
+} // namespace occl::cuda

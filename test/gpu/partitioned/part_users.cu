@@ -1,0 +1,161 @@
+#include "test/gpu/partitioned/part_users.h"
+
+#include "runtime/api/occl_device.cuh"
+
+#include <cuda_runtime.h>
+
+namespace occl::gpu_test {
+
+namespace {
+
+using device::Block;
+using device::Part;
+using device::Thread;
+using device::Warp;
+
+constexpr uint32_t kBlocks = 6, kThreads = 128;
+
+__device__ char byteOf(uint64_t key, uint64_t i) {
+  return static_cast<char>(key * 131 + i * 7 + (i >> 8) * 13);
+}
+
+template <class Group>
+__device__ void makePartition(Group group, Field field, uint64_t p, uint64_t key) {
+  const uint64_t begin = p * field.bytes;
+  for (uint64_t i = begin + group.rank(); i < begin + field.bytes; i += group.size())
+    field.data[i] = byteOf(key, i);
+}
+
+template <class Group>
+__global__ void produce(occlPartDevice_t handle, Field field, uint64_t key, uint32_t perBlock) {
+  Part part(handle);
+  const uint32_t groups = gridDim.x * perBlock;
+  for (uint64_t p = blockIdx.x * perBlock + threadIdx.x / (blockDim.x / perBlock);
+       p < field.partitions; p += groups) {
+    const uint64_t mine = field.partitions - 1 - p;
+    makePartition(Group(), field, mine, key);
+    ready(Group(), part, mine);
+  }
+}
+
+__global__ void fill(Field field, uint64_t key) {
+  for (uint64_t p = blockIdx.x; p < field.partitions; p += gridDim.x)
+    makePartition(Block(), field, p, key);
+}
+
+__device__ void check(Field field, uint64_t p, uint64_t key, uint64_t *wrong) {
+  uint64_t different = 0;
+  const uint64_t begin = p * field.bytes;
+  for (uint64_t i = begin + threadIdx.x; i < begin + field.bytes; i += blockDim.x)
+    different += field.data[i] != byteOf(key, i);
+  if (different != 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(wrong), different);
+}
+
+__global__ void checkAll(Field field, uint64_t key, uint64_t *wrong) {
+  for (uint64_t p = blockIdx.x; p < field.partitions; p += gridDim.x)
+    check(field, p, key, wrong);
+}
+
+__device__ void consumePartition(Part &part, Field field, uint64_t p, uint64_t key,
+                                 uint64_t nanoseconds, uint64_t *wrong) {
+  if (wait(Block(), part, p, nanoseconds) == device::Wait::Arrived)
+    check(field, p, key, wrong);
+  else if (threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(wrong), 1ull << 40);
+}
+
+__global__ void consume(occlPartDevice_t handle, Field field, uint64_t key, uint64_t nanoseconds,
+                        uint64_t *wrong) {
+  Part part(handle);
+  for (uint64_t p = blockIdx.x; p < field.partitions; p += gridDim.x)
+    consumePartition(part, field, p, key, nanoseconds, wrong);
+}
+
+__global__ void exchange(occlPartDevice_t send, Field out, uint64_t outKey,
+                         occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
+                         uint64_t *wrong) {
+  Part sends(send), receives(receive);
+  for (uint64_t p = 0; p < out.partitions; ++p) {
+    makePartition(Block(), out, p, outKey);
+    ready(Block(), sends, p);
+  }
+  for (uint64_t p = 0; p < in.partitions; ++p)
+    consumePartition(receives, in, p, inKey, nanoseconds, wrong);
+  if (flush(Block(), sends, nanoseconds) != device::Wait::Arrived && threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(wrong), 1ull << 50);
+}
+
+__global__ void misuse(occlPartDevice_t handle, Misused how, uint32_t block) {
+  if (blockIdx.x != block)
+    return;
+  Part part(handle);
+  if (how == Misused::OutOfRange)
+    ready(Block(), part, part.partitions());
+  else
+    ready(Block(), part, 0);
+  if (how == Misused::Twice)
+    ready(Block(), part, 0);
+}
+
+} // namespace
+
+int launchProduce(void *stream, occlPartDevice_t part, Field field, uint64_t key, Marker marker) {
+  const auto in = static_cast<cudaStream_t>(stream);
+  if (marker == Marker::Thread)
+    produce<Thread><<<kBlocks, 32, 0, in>>>(part, field, key, 32);
+  else if (marker == Marker::Warp)
+    produce<Warp><<<kBlocks, kThreads, 0, in>>>(part, field, key, kThreads / 32);
+  else
+    produce<Block><<<kBlocks, kThreads, 0, in>>>(part, field, key, 1);
+  return cudaGetLastError();
+}
+
+int launchFill(void *stream, Field field, uint64_t key) {
+  fill<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(field, key);
+  return cudaGetLastError();
+}
+
+int launchConsume(void *stream, occlPartDevice_t part, Field field, uint64_t key,
+                  uint64_t nanoseconds, uint64_t *wrong) {
+  consume<<<2, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(part, field, key, nanoseconds,
+                                                                 wrong);
+  return cudaGetLastError();
+}
+
+int launchCheck(void *stream, Field field, uint64_t key, uint64_t *wrong) {
+  checkAll<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(field, key, wrong);
+  return cudaGetLastError();
+}
+
+int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outKey,
+                   occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
+                   uint64_t *wrong) {
+  exchange<<<1, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(send, out, outKey, receive, in,
+                                                                  inKey, nanoseconds, wrong);
+  return cudaGetLastError();
+}
+
+int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t block) {
+  misuse<<<block + 1, 32, 0, static_cast<cudaStream_t>(stream)>>>(part, how, block);
+  return cudaGetLastError();
+}
+
+int loadPartUsers() {
+  const void *const all[] = {reinterpret_cast<const void *>(produce<Thread>),
+                             reinterpret_cast<const void *>(produce<Warp>),
+                             reinterpret_cast<const void *>(produce<Block>),
+                             reinterpret_cast<const void *>(fill),
+                             reinterpret_cast<const void *>(consume),
+                             reinterpret_cast<const void *>(checkAll),
+                             reinterpret_cast<const void *>(exchange),
+                             reinterpret_cast<const void *>(misuse)};
+  for (const void *kernel : all) {
+    cudaFuncAttributes attributes;
+    if (const int loaded = cudaFuncGetAttributes(&attributes, kernel); loaded != cudaSuccess)
+      return loaded;
+  }
+  return cudaSuccess;
+}
+
+} // namespace occl::gpu_test
