@@ -52,6 +52,11 @@ OCCL_DEVICE_FUNCTION void release(uint64_t *word, uint64_t value) {
 }
 /// Of one device: what this thread has stored, or seen, comes before what it does next.
 OCCL_DEVICE_FUNCTION void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+/// The same, for the system; and a store behind it.
+OCCL_DEVICE_FUNCTION void fenceForAll() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+OCCL_DEVICE_FUNCTION void storeBehind(uint64_t *word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 /// In one order with all others of the system.
 OCCL_DEVICE_FUNCTION void fenceAll() { asm volatile("fence.sc.sys;" ::: "memory"); }
 OCCL_DEVICE_FUNCTION void store(uint64_t *word, uint64_t value) {
@@ -86,7 +91,9 @@ inline uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOM
 inline void release(uint64_t *word, uint64_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-inline void fence() {}   // the operations below have it
+inline void fence() {} // the operations below have it
+inline void fenceForAll() {}
+inline void storeBehind(uint64_t *word, uint64_t value) { release(word, value); }
 inline void fenceAll() { // a fence that checkers of races know
   static uint64_t all = 0;
   __atomic_fetch_add(&all, 0, __ATOMIC_SEQ_CST);
@@ -254,13 +261,17 @@ struct State {
 enum class Wait : uint64_t { Arrived, NotYet, Failed };
 inline constexpr auto kGoOn = static_cast<Wait>(3); // of these functions alone
 
-/// A request, as one thread sees it in one epoch.
+/// A request, as one thread sees it in one epoch. To make it takes a microsecond; what it has
+/// looked up it keeps.
 class Part {
 public:
   /// The epoch that has been started when this is called.
   OCCL_DEVICE_FUNCTION explicit Part(occlPartDevice_t handle)
       : Part(static_cast<State *>(handle.state)) {}
-  OCCL_DEVICE_FUNCTION explicit Part(State *state) : s(state), e(load(&state->epoch)) {}
+  OCCL_DEVICE_FUNCTION explicit Part(State *state)
+      : s(state), e(load(&state->epoch)),
+        isSimple(state->isSend != 0 && state->cut.perMessage == 1 &&
+                 state->cut.unitsOfMessage == 1) {}
 
   OCCL_DEVICE_FUNCTION uint64_t epoch() const { return e; }
   OCCL_DEVICE_FUNCTION uint64_t partitions() const { return s->partitions; }
@@ -269,6 +280,11 @@ public:
 
   State *s;
   uint64_t e;
+  /// A send each of whose partitions is a message and a unit.
+  bool isSimple;
+  /// Of the one thread of a group that looks.
+  bool knowsCredit = false, isUnitAPartition = false;
+  uint64_t *arrivals = nullptr;
 
   /// Whether it is known where the other side is. Any number of threads find out at a time.
   OCCL_DEVICE_FUNCTION bool isConnected() const {
@@ -335,6 +351,27 @@ public:
     return isConnected() &&
            (acquire(&s->peerStarted) >= e || (asksPeer && acquire(s->peer.epoch) >= e));
   }
+  /// One thread of a group that will store the partition, of a simple send: takes it before it is
+  /// marked, so that nobody else stores it. False: it is to be marked first, as the receiver has
+  /// not started; or somebody has taken or marked it.
+  OCCL_DEVICE_FUNCTION bool takeUnmarked(uint64_t p) {
+    if (!knowsCredit && hasCredit(false)) {
+      arrivals = s->peer.arrived;
+      knowsCredit = true;
+    }
+    if (!knowsCredit || p >= s->partitions)
+      return false;
+    const bool isOver = hasFailed();
+    return exchangeIf(&s->units[p], 2 * (e - 1), 2 * e - 1) == 2 * (e - 1) && !isOver;
+  }
+  /// It is stored, behind the group's barrier, and marked only now.
+  OCCL_DEVICE_FUNCTION void storedUnmarked(uint64_t p) const {
+    fenceForAll();
+    storeBehind(&arrivals[p], e);
+    storeBehind(&s->units[p], 2 * e);
+    if (raise(&s->marked[p], e) >= e)
+      misused(Misuse::Twice, p);
+  }
   /// Bytes [begin, end) of the buffer.
   OCCL_DEVICE_FUNCTION void bytesOf(uint64_t unit, uint64_t &begin, uint64_t &end) const {
     const Cut &cut = s->cut;
@@ -358,10 +395,23 @@ public:
   }
   /// One thread, behind the group's barrier after the copy.
   OCCL_DEVICE_FUNCTION void stored(uint64_t unit) const {
-    release(&s->peer.arrived[unit], e);
-    release(&s->units[unit], 2 * e); // the receiver's comes first
+    fenceForAll();
+    storeBehind(&s->peer.arrived[unit], e);
+    storeBehind(&s->units[unit], 2 * e);
   }
-  /// Whether partition q of a receive that is connected is there.
+  /// Whether partition q of a receive is there; one thread of a group.
+  OCCL_DEVICE_FUNCTION bool hasCome(uint64_t q) {
+    if (arrivals == nullptr) {
+      if (!isConnected())
+        return false;
+      const Cut &cut = s->peer.cut;
+      arrivals = s->peer.arrived;
+      isUnitAPartition = s->partitionBytes != 0 && cut.messageBytes == s->partitionBytes &&
+                         cut.unitsOfMessage == 1;
+    }
+    return isUnitAPartition ? acquire(&arrivals[q]) >= e : hasArrived(q);
+  }
+  /// The same if it is connected.
   OCCL_DEVICE_FUNCTION bool hasArrived(uint64_t q) const {
     const uint64_t begin = q * s->partitionBytes, end = begin + s->partitionBytes;
     if (begin == end)
@@ -548,8 +598,20 @@ template <class Group> OCCL_DEVICE_FUNCTION void storeDeferred(Group group, Send
 /// cp.async.bulk.wait_group 0, then fence.proxy.async.
 template <class Group> OCCL_DEVICE_FUNCTION void ready(Group group, Part &part, uint64_t p) {
   group.sync();
-  if (group.broadcast(group.rank() == 0 && part.mark(p) ? 1 : 0) == 0)
+  uint64_t how = 0; // 1: it completes its message; 2: it is this group's, and not marked yet
+  if (group.rank() == 0)
+    how = part.isSimple && part.takeUnmarked(p) ? 2 : part.mark(p) ? 1 : 0;
+  how = group.broadcast(how);
+  if (how == 0)
     return;
+  if (how == 2) {
+    const uint64_t bytes = part.s->partitionBytes, at = p * bytes;
+    copy(group, part.s->peer.buffer + at, part.s->buffer + at, bytes);
+    group.sync();
+    if (group.rank() == 0)
+      part.storedUnmarked(p);
+    return;
+  }
   const uint64_t number = part.s->cut.unitsOfMessage, first = p / part.s->cut.perMessage * number;
   const Stored stored = storeUnits(group, part, {first, first + number, 1}, false);
   if (stored.left && group.rank() == 0)
@@ -565,9 +627,9 @@ OCCL_DEVICE_FUNCTION void readyRange(Group group, Part &part, uint64_t first, ui
     ready(group, part, p);
 }
 
-/// Whether partition q of a receive is there. Of one thread, without what marks have left.
-OCCL_DEVICE_FUNCTION bool isThere(const Part &part, uint64_t q) {
-  return load(&part.s->done) >= part.e || (part.isConnected() && part.hasArrived(q));
+/// Whether partition q of a receive is there. Without what marks have left.
+OCCL_DEVICE_FUNCTION bool isThere(Part &part, uint64_t q) {
+  return part.hasCome(q) || load(&part.s->done) >= part.e;
 }
 
 /// Whether partition q of a receive may be read by this thread: one look. Without an epoch: yes.
@@ -587,13 +649,16 @@ OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
 /// program that waits without bound sees to it that what it waits for does not need that place.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nanoseconds) {
-  constexpr uint32_t kLooks = 16; // of one thread, before all look for what marks have left
+  constexpr uint32_t kLooks = 32; // of one thread, before all look for what marks have left
   Patience patience(nanoseconds);
   for (;;) {
     Wait found = kGoOn;
-    if (group.rank() == 0)
-      for (uint32_t i = 0; i < kLooks && found == kGoOn; ++i)
-        found = arrived(part, q) ? Wait::Arrived : patience.look(part);
+    if (group.rank() == 0) {
+      bool isHere = arrived(part, q);
+      for (uint32_t i = 0; i < kLooks && !isHere; ++i)
+        isHere = isThere(part, q);
+      found = isHere ? Wait::Arrived : patience.look(part);
+    }
     found = static_cast<Wait>(group.broadcast(static_cast<uint64_t>(found)));
     if (found != kGoOn)
       return found;
