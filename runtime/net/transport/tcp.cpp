@@ -66,9 +66,10 @@ public:
 private:
   using Backlogs = std::array<uint64_t, kMostRails>;
 
-  Posted post(FrameHeader header, std::span<const std::byte> bytes);
+  Posted post(const FrameHeader &header, std::span<const std::byte> bytes);
   Posted postParts(const Put &put, size_t numParts);
   Backlogs backlogsFor(uint64_t bytes);
+  size_t choose(const RailShare &among, Backlogs &backlogs, uint64_t bytes);
   void take(size_t rail, FrameHeader header, std::span<const std::byte> bytes);
   bool isBroken() const;
 
@@ -85,6 +86,7 @@ private:
   // The sending thread's.
   uint64_t numSent = 0;
   RailShare share;
+  size_t shortRail = 0;
 
   // The receiving thread's.
   uint64_t numReceived = 0; // the frame that is due
@@ -128,15 +130,26 @@ TcpEndpoint::Backlogs TcpEndpoint::backlogsFor(uint64_t bytes) {
   return backlogs;
 }
 
-/// A short frame goes by the first rail: what it follows delays it on each.
-Posted TcpEndpoint::post(FrameHeader header, std::span<const std::byte> bytes) {
-  size_t rail = 0;
+/// The rail for a long frame, which is in `backlogs` from then on; their number if none has room.
+size_t TcpEndpoint::choose(const RailShare &among, Backlogs &backlogs, uint64_t bytes) {
+  const auto all = std::span(backlogs).first(rails.size());
+  const size_t rail = among.choose(all);
+  if (rail < rails.size())
+    backlogs[rail] += bytes;
+  shortRail = static_cast<size_t>(std::ranges::min_element(all) - all.begin());
+  return rail;
+}
+
+/// A short frame goes by the rail that was last found to have the shortest queue: others may wait
+/// for what it says, and it takes little of any.
+Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> bytes) {
+  size_t rail = shortRail;
   bool hasRoom = false;
   if (rails.size() == 1 || bytes.size() < kWorthACall)
-    hasRoom = rails[0].out.hasRoom(sizeof header + bytes.size());
+    hasRoom = rails[rail].out.hasRoom(sizeof header + bytes.size());
   if (rails.size() > 1 && !hasRoom) {
-    const Backlogs backlogs = backlogsFor(bytes.size());
-    rail = share.choose(std::span(backlogs).first(rails.size()));
+    Backlogs backlogs = backlogsFor(bytes.size());
+    rail = choose(share, backlogs, bytes.size());
     hasRoom = rail < rails.size();
   }
   if (isBroken())
@@ -155,11 +168,10 @@ Posted TcpEndpoint::postParts(const Put &put, size_t numParts) {
   RailShare next = share;
   std::array<size_t, kMostRails> chosen{};
   for (size_t p = 0; p < numParts; ++p) {
-    chosen[p] = next.choose(std::span(backlogs).first(rails.size()));
+    chosen[p] = choose(next, backlogs, part);
     if (chosen[p] == rails.size())
       return isBroken() ? Posted::Down : Posted::Full;
     next.count(chosen[p], part, rails.size());
-    backlogs[chosen[p]] += part;
   }
   if (isBroken())
     return Posted::Down;
