@@ -122,7 +122,7 @@ def test_doctor() -> None:
     out = occl("doctor")[0]
     assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out
     assert "CUDA" in out and "RDMA" in out and "TCP" in out, out
-    assert "OCCL_NSOCKS is 'x'" in occl("doctor", OCCL_NSOCKS="x")[0]
+    assert "OCCL_NSOCKS is 'x'" in occl("doctor", status=1, OCCL_NSOCKS="x")[0]
     assert "network plugin" not in out, out
 
 

@@ -23,7 +23,8 @@ public:
   /// That were given to it.
   void count(size_t rail, uint64_t bytes, size_t numRails);
 
-  static constexpr uint64_t kSlack = 32 << 10;
+  /// By less the queues of equal rails differ, whose receiver reads one after the other.
+  static constexpr uint64_t kSlack = 256 << 10;
   /// A rail that was passed over for long has no more to make up for.
   static constexpr uint64_t kMostToMakeUp = 1 << 20;
 

@@ -26,9 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Of a visit, so that one peer does not keep others waiting.
 constexpr uint64_t kMostReceived = 1 << 20;
-/// A frame of a put that was cut is not shorter.
-constexpr uint64_t kLeastPart = 32 << 10;
-constexpr uint64_t kLineBytes = 64;
 /// A process that ends closes all its rails: so long after the first the rest is awaited.
 constexpr std::chrono::seconds kEndTogether{1};
 
@@ -53,8 +50,10 @@ class TcpEndpoint final : public Endpoint {
 public:
   TcpEndpoint(std::vector<Rail> given, const Regions &regions, std::chrono::milliseconds silence);
 
-  Posted put(const Put &put) override;
-  Posted send(std::span<const std::byte> message) override;
+  Posted put(const Put &put) override { return post(headerOf(put, numSent), put.bytes); }
+  Posted send(std::span<const std::byte> message) override {
+    return post(headerOfMessage(message.size(), numSent), message);
+  }
   bool flush() override;
   bool isDelivered() const override;
   bool receive(Sink &sink) override;
@@ -64,13 +63,8 @@ public:
   void checkPeer() override;
 
 private:
-  using Backlogs = std::array<uint64_t, kMostRails>;
-
   Posted post(const FrameHeader &header, std::span<const std::byte> bytes);
-  Posted postParts(const Put &put, size_t numParts);
-  Backlogs backlogsFor(uint64_t bytes);
-  size_t choose(const RailShare &among, Backlogs &backlogs, uint64_t bytes);
-  void take(size_t rail, FrameHeader header, std::span<const std::byte> bytes);
+  size_t choose(uint64_t size);
   bool isBroken() const;
 
   uint64_t readAll();
@@ -112,84 +106,39 @@ std::vector<int> TcpEndpoint::descriptors() const {
 
 // --- The sending thread.
 
-Posted TcpEndpoint::put(const Put &put) {
-  const size_t numParts = std::min<size_t>(put.bytes.size() / kLeastPart, rails.size());
-  return numParts > 1 ? postParts(put, numParts) : post(headerOf(put, 0), put.bytes);
-}
-
-Posted TcpEndpoint::send(std::span<const std::byte> bytes) {
-  return post(headerOfMessage(bytes.size(), 0), bytes);
-}
-
-/// By rail, for a frame of so many bytes.
-TcpEndpoint::Backlogs TcpEndpoint::backlogsFor(uint64_t bytes) {
-  Backlogs backlogs{};
-  for (size_t r = 0; r < rails.size(); ++r)
-    backlogs[r] = rails[r].out.hasRoom(sizeof(FrameHeader) + bytes) ? rails[r].out.backlog()
-                                                                    : RailShare::kNoRoom;
-  return backlogs;
-}
-
-/// The rail for a long frame, which is in `backlogs` from then on; their number if none has room.
-size_t TcpEndpoint::choose(const RailShare &among, Backlogs &backlogs, uint64_t bytes) {
-  const auto all = std::span(backlogs).first(rails.size());
-  const size_t rail = among.choose(all);
-  if (rail < rails.size())
-    backlogs[rail] += bytes;
-  shortRail = static_cast<size_t>(std::ranges::min_element(all) - all.begin());
-  return rail;
-}
-
 /// A short frame goes by the rail that was last found to have the shortest queue: others may wait
 /// for what it says, and it takes little of any.
 Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> bytes) {
+  const uint64_t size = sizeof header + bytes.size();
   size_t rail = shortRail;
   bool hasRoom = false;
   if (rails.size() == 1 || bytes.size() < kWorthACall)
-    hasRoom = rails[rail].out.hasRoom(sizeof header + bytes.size());
+    hasRoom = rails[rail].out.hasRoom(size);
   if (rails.size() > 1 && !hasRoom) {
-    Backlogs backlogs = backlogsFor(bytes.size());
-    rail = choose(share, backlogs, bytes.size());
+    rail = choose(size);
     hasRoom = rail < rails.size();
   }
   if (isBroken())
     return Posted::Down;
   if (!hasRoom)
     return Posted::Full;
-  take(rail, header, bytes);
-  return Posted::Yes;
-}
-
-/// All or nothing: the last one has the word.
-Posted TcpEndpoint::postParts(const Put &put, size_t numParts) {
-  const uint64_t size = put.bytes.size(),
-                 part = (size / numParts + kLineBytes - 1) / kLineBytes * kLineBytes;
-  Backlogs backlogs = backlogsFor(size + numParts * sizeof(FrameHeader)); // of all of it
-  RailShare next = share;
-  std::array<size_t, kMostRails> chosen{};
-  for (size_t p = 0; p < numParts; ++p) {
-    chosen[p] = choose(next, backlogs, part);
-    if (chosen[p] == rails.size())
-      return isBroken() ? Posted::Down : Posted::Full;
-    next.count(chosen[p], part, rails.size());
-  }
-  if (isBroken())
-    return Posted::Down;
-  for (size_t p = 0; p < numParts; ++p) {
-    const uint64_t begin = p * part, end = p + 1 == numParts ? size : begin + part;
-    Put piece = put;
-    piece.offset += begin;
-    piece.bytes = put.bytes.subspan(begin, end - begin);
-    piece.hasWord = put.hasWord && p + 1 == numParts;
-    take(chosen[p], headerOf(piece, 0), piece.bytes);
-  }
-  return Posted::Yes;
-}
-
-void TcpEndpoint::take(size_t rail, FrameHeader header, std::span<const std::byte> bytes) {
-  header.number = numSent++;
+  ++numSent;
   rails[rail].out.take(header, bytes);
-  share.count(rail, sizeof header + bytes.size(), rails.size());
+  share.count(rail, size, rails.size());
+  return Posted::Yes;
+}
+
+/// For a frame of so many bytes; the number of rails if none has room.
+size_t TcpEndpoint::choose(uint64_t size) {
+  std::array<uint64_t, kMostRails> backlogs{};
+  const auto all = std::span(backlogs).first(rails.size());
+  for (size_t r = 0; r < rails.size(); ++r)
+    all[r] = rails[r].out.hasRoom(size) ? rails[r].out.backlog() : RailShare::kNoRoom;
+  const size_t rail = share.choose(all);
+  if (rail < rails.size())
+    all[rail] += size;
+  shortRail = static_cast<size_t>(std::ranges::min_element(all) - all.begin());
+  return rail;
 }
 
 bool TcpEndpoint::isBroken() const {
