@@ -28,8 +28,10 @@ const std::set<std::string> &knownSettings() {
 }
 
 /// That the runtime reads itself, which knows no files.
-constexpr std::string_view kOfEnvironmentAlone[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET",
-                                                    "NCCL_NET_PLUGIN", "NCCL_P2P_DISABLE"};
+constexpr std::string_view kOfEnvironmentAlone[] = {
+    "NCCL_IB_DISABLE",     "NCCL_IB_HCA",           "NCCL_NET",
+    "NCCL_NET_PLUGIN",     "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE",
+    "NCCL_SOCKET_NTHREADS"};
 
 void readFile(const std::string &path, std::map<std::string, std::string> &values) {
   std::ifstream file(path);

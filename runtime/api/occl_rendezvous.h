@@ -18,10 +18,11 @@ OCCL_API occlResult_t occlHostId(char *text, size_t capacity, size_t *length);
 /* Of the process that is to be rank 0 of a communicator: a free port, kept free for it. */
 typedef struct occlRendezvous_st *occlRendezvous_t;
 /* *name is a name for occlCommInitRank on all ranks, HOST:PORT/SECRET, valid until this is closed:
- * whoever knows it may join, so it is for no log. HOST is of the interface that NCCL_SOCKET_IFNAME
- * and NCCL_SOCKET_FAMILY choose; if neither is set, the address by which this machine reaches the
- * host `towards`, such as that of the store; if that is NULL or known by loopback alone, that of
- * the first interface. occlSystemError if there is no such interface, or no free port. */
+ * whoever knows it may join, so it is for no log. HOST is of the interface that OCCL_SOCKET_IFNAME,
+ * or NCCL_SOCKET_IFNAME, and NCCL_SOCKET_FAMILY choose; if none is set, the address by which this
+ * machine reaches the host `towards`, such as that of the store; if that is NULL or known by
+ * loopback alone, that of the first interface. occlSystemError if there is no such interface, or no
+ * free port. */
 OCCL_API occlResult_t occlRendezvousOpen(const char *towards, occlRendezvous_t *rendezvous,
                                          const char **name);
 /* Once occlCommInitRank has returned on rank 0. NULL is nothing to do. */

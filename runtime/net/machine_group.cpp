@@ -320,7 +320,8 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
     remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
     requests.push_back({peer, turnOf(options.rank), turnOf(peer), std::move(sockets[peer]),
-                        regionsFor(*mirror, own.data(), peer, options.isOnDevice)});
+                        regionsFor(*mirror, own.data(), peer, options.isOnDevice),
+                        dataKey(meeting, *met)});
     mirrors[peer] = std::move(*memory);
   }
   if (Status connected = makeEndpoints(std::move(requests)); !connected.ok())

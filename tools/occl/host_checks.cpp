@@ -3,6 +3,7 @@
 #include "runtime/api/occl.h"
 #include "runtime/net/choose/choose_transport.h"
 #include "runtime/net/transport/nccl_net/context.h"
+#include "runtime/net/transport/rails/offer.h"
 #include "runtime/net/transport/verbs/port.h"
 #include "tools/occl-run/launch/launcher.h"
 
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <sched.h>
+#include <set>
 #include <string>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -123,6 +125,31 @@ void checkRdma(Report &report) {
     report.add(Finding::Good, "RDMA", ports);
 }
 
+/// Whose addresses other machines may use over TCP.
+void checkInterfaces(Report &report) {
+  const auto offer = net::tcpOffer();
+  if (!offer.ok())
+    return report.add(Finding::Broken, "TCP", offer.status().message());
+  std::string interfaces;
+  std::set<std::string> seen;
+  for (uint32_t i = 0; i < offer->count; ++i) {
+    const net::OfferedAddress &address = offer->addresses[i];
+    if (!seen.insert(address.name()).second)
+      continue;
+    interfaces += (interfaces.empty() ? "" : ", ") + address.name();
+    if (address.speed != 0)
+      interfaces += fmt::format(" ({} Mbit/s)", address.speed);
+  }
+  if (interfaces.empty())
+    report.add(offer->isNamed != 0 ? Finding::Limited : Finding::Good, "TCP",
+               "no interface but loopback",
+               offer->isNamed != 0 ? "OCCL_SOCKET_IFNAME or NCCL_SOCKET_IFNAME allows none that is "
+                                     "up: data goes by the connection by which ranks have met"
+                                   : "");
+  else
+    report.add(Finding::Good, "TCP", interfaces);
+}
+
 /// Of NCCL, if OCCL_NET or NCCL_NET_PLUGIN asks for one.
 void checkNetworkPlugin(Report &report) {
   const auto allowed = net::transportsOfEnvironment();
@@ -185,6 +212,7 @@ void checkHost(Report &report) {
   checkDescriptors(report);
   checkAccess(report);
   checkRdma(report);
+  checkInterfaces(report);
   checkSum(report);
   checkNetworkPlugin(report); // last: it may have threads, and the others fork()
 }

@@ -5,8 +5,8 @@
 
 namespace occl::driver {
 
-/// Processors, shared memory, descriptors, access to other processes, RDMA ports, an all-reduce of
-/// two processes. To be called without other threads.
+/// Processors, shared memory, descriptors, access to other processes, RDMA ports, network
+/// interfaces, an all-reduce of two processes. To be called without other threads.
 void checkHost(Report &report);
 
 } // namespace occl::driver

@@ -121,7 +121,8 @@ def test_signals_that_only_this_process_gets_are_passed_on() -> None:
 def test_doctor() -> None:
     out = occl("doctor")[0]
     assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out
-    assert "CUDA" in out and "RDMA" in out, out
+    assert "CUDA" in out and "RDMA" in out and "TCP" in out, out
+    assert "OCCL_NSOCKS is 'x'" in occl("doctor", status=1, OCCL_NSOCKS="x")[0]
     assert "network plugin" not in out, out
 
 

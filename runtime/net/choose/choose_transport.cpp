@@ -2,7 +2,7 @@
 
 #include "runtime/net/choose/agreement.h"
 #include "runtime/net/transport/nccl_net/nccl_net_attempt.h"
-#include "runtime/net/transport/tcp.h"
+#include "runtime/net/transport/rails/tcp_attempt.h"
 #include "runtime/net/transport/verbs/verbs_attempt.h"
 #include "runtime/sync/thread.h"
 
@@ -126,9 +126,9 @@ StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
   const Offer mine = offerOf(own);
   std::deque<Agreement> agreements;
   for (ConnectRequest &request : requests)
-    agreements.emplace_back(
-        RankPair{rank, request.peer, request.ownTurn, request.peerTurn, request.regions, silence},
-        std::move(request.socket), own, mine, deadline);
+    agreements.emplace_back(RankPair{rank, request.peer, request.ownTurn, request.peerTurn,
+                                     request.regions, silence, request.socket.get(), request.key},
+                            std::move(request.socket), own, mine, deadline);
   // All go on side by side: a trial that fails takes as long for all as for one.
   for (bool areOver = false; !areOver;) {
     areOver = true;

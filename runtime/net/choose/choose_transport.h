@@ -6,7 +6,9 @@
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/deadline.h"
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +36,8 @@ struct ConnectRequest {
   uint32_t ownTurn = 0, peerTurn = 0;
   bootstrap::Descriptor socket; // connected to the peer
   Regions regions;              // that the peer may write to
+  /// Known to both, and to no stranger.
+  std::array<std::byte, 32> key{};
 };
 
 struct Connected {

@@ -82,6 +82,30 @@ TEST(ChooseTransport, TcpToWhoeverMayNotUseRdma) {
   }
 }
 
+TEST(ChooseTransport, SeveralConnections) {
+  setenv("OCCL_NSOCKS", "3", 1);
+  const Ranks ranks({kTcp, kTcp, kTcp});
+  unsetenv("OCCL_NSOCKS");
+  for (uint32_t r = 0; r < 3; ++r) {
+    ASSERT_TRUE(ranks.results[r]->ok()) << ranks.results[r]->status().message();
+    for (const Connected &connected : **ranks.results[r]) {
+      EXPECT_EQ(connected.how, "TCP (3 connections)");
+      EXPECT_EQ(connected.endpoint->descriptors().size(), 3u);
+    }
+  }
+}
+
+TEST(ChooseTransport, ASettingThatMakesNoSenseIsNamedByBoth) {
+  setenv("OCCL_NSOCKS", "many", 1);
+  const Ranks ranks({kTcp, kTcp});
+  unsetenv("OCCL_NSOCKS");
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_FALSE(ranks.results[r]->ok());
+    EXPECT_NE(ranks.results[r]->status().message().find("OCCL_NSOCKS is 'many'"),
+              std::string::npos);
+  }
+}
+
 TEST(ChooseTransport, NothingInCommonIsAnErrorOfBothThatNamesBoth) {
   const Ranks ranks({kVerbs, kTcp});
   for (uint32_t r = 0; r < 2; ++r) {

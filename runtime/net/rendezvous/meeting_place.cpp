@@ -27,15 +27,17 @@ StatusOr<std::string> newSecret() {
 } // namespace
 
 StatusOr<MeetingPlace> MeetingPlace::open(const std::string &towards) {
-  const std::string names = setting("NCCL_SOCKET_IFNAME"), family = setting("NCCL_SOCKET_FAMILY");
+  const std::string own = setting("OCCL_SOCKET_IFNAME"),
+                    names = own.empty() ? setting("NCCL_SOCKET_IFNAME") : own,
+                    family = setting("NCCL_SOCKET_FAMILY");
   SocketAddress address;
   if (names.empty() && family.empty() && !towards.empty())
     address = addressTowards(towards);
   if (address.length == 0)
     address = interfaceAddress(names, family);
   if (address.length == 0)
-    return Status(StatusCode::SystemError, "no interface is up that NCCL_SOCKET_IFNAME and "
-                                           "NCCL_SOCKET_FAMILY allow");
+    return Status(StatusCode::SystemError, "no interface is up that OCCL_SOCKET_IFNAME or "
+                                           "NCCL_SOCKET_IFNAME, and NCCL_SOCKET_FAMILY allow");
   std::string why;
   HeldPort held = HeldPort::hold(why);
   if (held.number() == 0)

@@ -11,9 +11,10 @@ namespace occl::net {
 /// Holds a port until rank 0 listens there.
 class MeetingPlace {
 public:
-  /// Of the interface that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose, if one of them is set;
-  /// else of the address by which this machine reaches the host `towards`, which may be "" or known
-  /// by loopback alone; else of the first interface. SystemError.
+  /// Of the interface that OCCL_SOCKET_IFNAME, or NCCL_SOCKET_IFNAME, and NCCL_SOCKET_FAMILY
+  /// choose, if one of them is set; else of the address by which this machine reaches the host
+  /// `towards`, which may be "" or known by loopback alone; else of the first interface.
+  /// SystemError.
   static StatusOr<MeetingPlace> open(const std::string &towards);
 
   /// A name for MachineGroupOptions: HOST:PORT/SECRET. The secret is 256 random bits.

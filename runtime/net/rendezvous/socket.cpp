@@ -227,6 +227,29 @@ StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadlin
   }
 }
 
+StatusOr<Descriptor> beginConnect(const Address &from, const Address &to) {
+  Descriptor socket = makeSocket(to.isIpv4() ? AF_INET : AF_INET6);
+  Address own = from;
+  own.port = 0;
+  const SystemAddress source = systemAddress(own), destination = systemAddress(to);
+  if (!socket.valid() || bind(socket.get(), source.get(), source.size) != 0 ||
+      (connect(socket.get(), destination.get(), destination.size) != 0 && errno != EINPROGRESS))
+    return systemError("cannot connect to " + to.text(), errno);
+  return socket;
+}
+
+StatusOr<bool> isConnected(const Descriptor &socket) {
+  pollfd waiting = {socket.get(), POLLOUT, 0};
+  if (poll(&waiting, 1, 0) <= 0)
+    return false;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0 || isConnectedToItself(socket))
+    return Status(StatusCode::PeerFailed, strerror(error != 0 ? error : ECONNREFUSED));
+  return true;
+}
+
 StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &deadline) {
   for (;;) {
     Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -240,16 +263,16 @@ StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &dead
   }
 }
 
-StatusOr<Address> addressOf(const Descriptor &socket) {
+StatusOr<Address> addressOf(int socket) {
   SystemAddress own;
-  if (getsockname(socket.get(), own.get(), &own.size) != 0)
+  if (getsockname(socket, own.get(), &own.size) != 0)
     return systemError("a socket has no address", errno);
   return addressFrom(own.get());
 }
 
-StatusOr<Address> addressOfPeer(const Descriptor &socket) {
+StatusOr<Address> addressOfPeer(int socket) {
   SystemAddress other;
-  if (getpeername(socket.get(), other.get(), &other.size) != 0)
+  if (getpeername(socket, other.get(), &other.size) != 0)
     return systemError("a socket has no peer", errno);
   return addressFrom(other.get());
 }

@@ -45,12 +45,20 @@ StatusOr<Descriptor> listenOnPort(uint16_t port);
 /// Tries the addresses in turn until somebody listens at one, or the deadline has passed: Timeout.
 /// If there are several, each has a second a time.
 StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline);
+/// Begins to connect from an address of this machine, whatever its port. SystemError.
+StatusOr<Descriptor> beginConnect(const Address &from, const Address &to);
+/// Whether that has succeeded by now; PeerFailed if it has failed.
+StatusOr<bool> isConnected(const Descriptor &socket);
 /// The next connection to a listener. Timeout.
 StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &deadline);
 /// This side's address of a socket.
-StatusOr<Address> addressOf(const Descriptor &socket);
+StatusOr<Address> addressOf(int socket);
+inline StatusOr<Address> addressOf(const Descriptor &socket) { return addressOf(socket.get()); }
 /// The other side's.
-StatusOr<Address> addressOfPeer(const Descriptor &socket);
+StatusOr<Address> addressOfPeer(int socket);
+inline StatusOr<Address> addressOfPeer(const Descriptor &socket) {
+  return addressOfPeer(socket.get());
+}
 /// Whose the other side's is, or "an unknown address".
 std::string peerOf(const Descriptor &socket);
 

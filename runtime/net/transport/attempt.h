@@ -43,6 +43,9 @@ struct RankPair {
   uint32_t ownTurn = 0, peerTurn = 0;
   Regions regions; // that the peer may write to
   std::chrono::milliseconds silence{};
+  int socket = -1; // by which they have met, for its addresses
+  /// Known to both, and to no stranger.
+  std::array<std::byte, 32> key{};
 
   bool isFirst() const { return rank < peer; }
 };
@@ -61,6 +64,11 @@ public:
   /// Once it was true, to be called until the peer has said how it went there. What the peer sends
   /// from then on is its endpoint's, and stays where it is.
   virtual void driveOn() {}
+  /// Whether it does without what tryOut() still waits for, if that takes long.
+  virtual bool worksAlready() const { return false; }
+  /// What has been tried out here, for the peer, and there.
+  virtual AttemptBytes tried() const { return {}; }
+  virtual void settle(const AttemptBytes &) {}
   /// "mlx5_0 port 1"; empty if there is nothing to say.
   virtual std::string text() const = 0;
   /// `socket`: connected to the peer, which says nothing more there about transports.

@@ -1,0 +1,157 @@
+#include "runtime/net/transport/rails/offer.h"
+
+#include "runtime/net/transport/rail_share.h"
+#include "support/name_list.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <memory>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+namespace occl::net {
+namespace {
+
+const char *setting(const char *own, const char *ofNccl) {
+  for (const char *variable : {own, ofNccl})
+    if (const char *text = std::getenv(variable); text && *text)
+      return text;
+  return "";
+}
+
+std::optional<uint32_t> numberIn(const char *variable) {
+  const char *text = std::getenv(variable);
+  uint32_t number = 0;
+  if (!text)
+    return std::nullopt;
+  const char *end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, number);
+  return error == std::errc() && rest == end ? number : 0;
+}
+
+/// NCCL has so many sockets a thread, and so many threads.
+StatusOr<uint32_t> numConnections() {
+  if (const auto number = numberIn("OCCL_NSOCKS")) {
+    if (*number < 1 || *number > kMostRails)
+      return Status(StatusCode::InvalidArgument,
+                    "environment variable OCCL_NSOCKS is '" + std::string(getenv("OCCL_NSOCKS")) +
+                        "', expected 1 to " + std::to_string(kMostRails));
+    return *number;
+  }
+  uint32_t all = 1;
+  for (const char *ofNccl : {"NCCL_NSOCKS_PERTHREAD", "NCCL_SOCKET_NTHREADS"})
+    all *= std::clamp<uint32_t>(numberIn(ofNccl).value_or(1), 1, kMostRails);
+  return std::min<uint32_t>(all, kMostRails);
+}
+
+/// Asked of the interface: /sys shows those of the network namespace in which it was mounted.
+uint32_t speedOf(const Descriptor &socket, const char *interface) {
+  ethtool_cmd settings{};
+  settings.cmd = ETHTOOL_GSET;
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  request.ifr_data = reinterpret_cast<char *>(&settings);
+  if (ioctl(socket.get(), SIOCETHTOOL, &request) != 0)
+    return 0;
+  const uint32_t speed = ethtool_cmd_speed(&settings);
+  return speed == static_cast<uint32_t>(SPEED_UNKNOWN) ? 0 : speed;
+}
+
+uint8_t onesIn(std::span<const uint8_t> mask) {
+  int ones = 0;
+  for (const uint8_t byte : mask)
+    ones += std::popcount(byte);
+  return static_cast<uint8_t>(ones);
+}
+
+/// A link-local address means another machine on each interface.
+std::optional<OfferedAddress> addressIn(const ifaddrs &each) {
+  constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
+  if (!each.ifa_addr || !each.ifa_netmask || (each.ifa_flags & kUp) != kUp)
+    return std::nullopt;
+  OfferedAddress address;
+  std::array<uint8_t, 16> mask;
+  mask.fill(0xff);
+  if (each.ifa_addr->sa_family == AF_INET) {
+    const auto *ipv4 = reinterpret_cast<const sockaddr_in *>(each.ifa_addr),
+               *ofIpv4 = reinterpret_cast<const sockaddr_in *>(each.ifa_netmask);
+    address.host[10] = address.host[11] = 0xff;
+    std::memcpy(&address.host[12], &ipv4->sin_addr, sizeof ipv4->sin_addr);
+    std::memcpy(&mask[12], &ofIpv4->sin_addr, sizeof ofIpv4->sin_addr);
+  } else if (each.ifa_addr->sa_family == AF_INET6) {
+    const auto *ipv6 = reinterpret_cast<const sockaddr_in6 *>(each.ifa_addr),
+               *ofIpv6 = reinterpret_cast<const sockaddr_in6 *>(each.ifa_netmask);
+    if (IN6_IS_ADDR_LINKLOCAL(&ipv6->sin6_addr))
+      return std::nullopt;
+    std::memcpy(address.host.data(), &ipv6->sin6_addr, sizeof ipv6->sin6_addr);
+    std::memcpy(mask.data(), &ofIpv6->sin6_addr, sizeof ofIpv6->sin6_addr);
+  } else {
+    return std::nullopt;
+  }
+  address.prefixBits = onesIn(mask);
+  std::string_view(each.ifa_name).copy(address.interface.data(), address.interface.size() - 1);
+  return address;
+}
+
+} // namespace
+
+std::string OfferedAddress::name() const {
+  return {interface.data(), strnlen(interface.data(), interface.size())};
+}
+
+bool OfferedAddress::isIpv4() const {
+  Address address;
+  address.host = host;
+  return address.isIpv4();
+}
+
+bool OfferedAddress::reaches(const OfferedAddress &other) const {
+  if (host == other.host || prefixBits != other.prefixBits || isIpv4() != other.isIpv4() ||
+      prefixBits > 8 * host.size())
+    return false;
+  const size_t whole = prefixBits / 8;
+  const auto rest = static_cast<uint8_t>(0xff00 >> prefixBits % 8);
+  return std::equal(host.begin(), host.begin() + static_cast<ptrdiff_t>(whole),
+                    other.host.begin()) &&
+         (rest == 0 || ((host[whole] ^ other.host[whole]) & rest) == 0);
+}
+
+StatusOr<TcpOffer> tcpOffer() {
+  TcpOffer offer;
+  auto connections = numConnections();
+  if (!connections.ok())
+    return connections.status();
+  offer.connections = *connections;
+  const std::string names = setting("OCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
+                    family = setting("NCCL_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY");
+  offer.isNamed = !names.empty();
+  ifaddrs *all = nullptr;
+  if (getifaddrs(&all) != 0)
+    return offer; // then there is the connection by which ranks have met
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs *)> given(all, freeifaddrs);
+  const NameList choice(names.empty() ? "^docker" : names);
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (const ifaddrs *each = all; each && offer.count < TcpOffer::kMost; each = each->ifa_next) {
+    auto address = addressIn(*each);
+    if (!address || !choice.takes(each->ifa_name) ||
+        (!offer.isNamed && (each->ifa_flags & IFF_LOOPBACK)) ||
+        (!family.empty() && (family == "AF_INET") != address->isIpv4()))
+      continue;
+    address->speed = speedOf(socket, each->ifa_name);
+    offer.addresses[offer.count++] = *address;
+  }
+  return offer;
+}
+
+} // namespace occl::net

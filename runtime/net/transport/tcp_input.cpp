@@ -1,0 +1,83 @@
+#include "runtime/net/transport/tcp_input.h"
+
+#include "runtime/net/transport/tcp_output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <utility>
+
+namespace occl::net {
+namespace {
+
+constexpr uint64_t kInputBytes = 64 << 10;
+/// At most so much is read at a time into the own buffer; of a long put the rest goes to its place.
+constexpr uint64_t kReadAhead = 8 << 10;
+
+} // namespace
+
+TcpInput::TcpInput(int socket) : socket(socket), in(kInputBytes) {}
+
+uint64_t TcpInput::read() {
+  const bool isDirect = place && inBegin == inEnd && left >= kWorthACall;
+  std::memmove(in.data(), in.data() + inBegin, inEnd - inBegin);
+  inEnd -= std::exchange(inBegin, 0);
+  const uint64_t direct = isDirect ? left : 0;
+  iovec parts[] = {{place, direct}, {in.data() + inEnd, std::min(kReadAhead, in.size() - inEnd)}};
+  for (;;) {
+    msghdr whole{};
+    whole.msg_iov = parts + (isDirect ? 0 : 1);
+    whole.msg_iovlen = isDirect ? 2 : 1;
+    const ssize_t got = recvmsg(socket, &whole, MSG_DONTWAIT);
+    if (got > 0) {
+      const uint64_t placed = std::min(direct, static_cast<uint64_t>(got));
+      place += placed;
+      left -= placed;
+      inEnd += static_cast<uint64_t>(got) - placed;
+      return static_cast<uint64_t>(got);
+    }
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+      ended = got == 0 ? "closed by the peer" : strerror(errno);
+    return 0;
+  }
+}
+
+bool TcpInput::hasHeader() {
+  if (isRead || place)
+    return isRead;
+  if (inEnd - inBegin < sizeof next)
+    return false;
+  std::memcpy(&next, in.data() + inBegin, sizeof next);
+  inBegin += sizeof next;
+  return isRead = true;
+}
+
+void TcpInput::begin(std::byte *where, bool asWord) {
+  isRead = false;
+  place = where;
+  left = next.bytes;
+  isWord = asWord;
+}
+
+bool TcpInput::finish() {
+  const uint64_t here = std::min(left, inEnd - inBegin);
+  if (isWord && here < left)
+    return false; // whole, or not at all
+  if (isWord)
+    storeWordAt(place, in.data() + inBegin);
+  else if (here != 0)
+    std::memcpy(place, in.data() + inBegin, here);
+  inBegin += here;
+  place += here;
+  left -= here;
+  if (left != 0)
+    return false;
+  place = nullptr;
+  return true;
+}
+
+} // namespace occl::net
