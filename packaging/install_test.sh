@@ -52,6 +52,27 @@ if [ -e "$prefix/lib/libnccl.so.2" ]; then
   exit 1
 fi
 
+# The header with MPI's names, where there is an MPI: what is installed is enough, in C and in C++.
+if command -v mpicc >/dev/null; then
+  cat >mpix.c <<'PROGRAM'
+#include <occl/mpix_occl.h>
+int main(void) {
+  MPIX_Request request = MPIX_REQUEST_NULL;
+  int value = 0;
+  MPI_Init(NULL, NULL);
+  const int code = MPIX_Psend_init(&value, 1, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+  MPI_Finalize();
+  return code == MPI_ERR_COMM ? 0 : 1; /* nothing has been attached */
+}
+PROGRAM
+  for language in c c++; do
+    # shellcheck disable=SC2046
+    OMPI_CXX=g++ "$([ $language = c ] && echo mpicc || echo mpic++)" -x $language -DOMPI_SKIP_MPICXX -Wall -Wextra -Werror mpix.c \
+      -x none $(pkg-config --cflags --libs occl) -o mpix
+    OMPI_MCA_btl=self OMPI_MCA_plm=isolated TMPDIR=/tmp ./mpix
+  done
+fi
+
 occl doctor | grep "2 processes: right"
 
 # An editor gets an answer.

@@ -16,10 +16,11 @@ packages=(
   iproute2 # ip: network namespaces in the place of machines, for tests
   pkg-config # the example that builds against the installed library
   spin # verifies the model of the daemon (test/model)
+  openmpi-bin libopenmpi-dev # the header with MPI's names is tested with it, and benchmarks compare with it
 )
 for group in "$@"; do
   case "$group" in
-  bench) packages+=(openmpi-bin libopenmpi-dev python3-matplotlib) ;; # whom the benchmark compares with; what draws plots
+  bench) packages+=(python3-matplotlib) ;; # draws plots
   format) packages+=(clang-format) ;;
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package

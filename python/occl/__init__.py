@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .diagnostics import Diagnostic as Diagnostic
     from .diagnostics import Note as Note
     from .draw import Drawing as Drawing
+    from .partitioned import Partitioned as Partitioned
     from .plan import Plan as Plan
     from .plan import load as load
     from .prediction import Prediction as Prediction
@@ -66,6 +67,7 @@ _MODULES = {
     "compiler": ["CompileOptions", "algorithms", "compile", "format", "from_msccl", "topologies"],
     "diagnostics": ["CompileError", "CompileWarning", "Diagnostic", "Note"],
     "draw": ["Drawing"],
+    "partitioned": ["Partitioned"],
     "plan": ["Plan", "load"],
     "prediction": ["Prediction"],
     "request": ["Request"],

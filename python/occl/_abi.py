@@ -45,6 +45,12 @@ class Config(Structure):
     ]
 
 
+class PartConfig(Structure):
+    """occlPartConfig_t."""
+
+    _fields_ = [("size", c_size_t), ("partitionsPerMessage", c_uint64), ("rounds", c_uint64)]
+
+
 class Stats(Structure):
     """occlStats_t."""
 

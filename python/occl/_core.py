@@ -22,6 +22,7 @@ from ._errors import ClosedError, Error, InvalidArgumentError
 if TYPE_CHECKING:
     from typing import Self
 
+    from .partitioned import Partitioned
     from .request import Request
 
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
@@ -39,6 +40,7 @@ class Core:
         self._is_closing = False
         self._closing = threading.Lock()
         self._requests: dict[int, Request] = {}
+        self._parts: set[Partitioned] = set()  # those that have not been closed
         self._starting: list[Any] = []  # what has to live while a call starts
         number = ctypes.c_uint32()
         library = _library.library()
@@ -91,6 +93,7 @@ class Core:
                                      handle)
         finally:
             self._requests.clear()
+            self._parts.clear()
             self._starting.clear()
             _open.discard(self)
             if self._work is not None:
@@ -113,7 +116,7 @@ class Core:
         if getattr(self, "_handle", None) is None or self._pid != os.getpid():
             return
         warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
-        self._close(is_abort=bool(self._requests))
+        self._close(is_abort=self._has_in_flight())
 
     # --- For the parts of this class, and requests.
 
@@ -175,6 +178,9 @@ class Core:
         finally:
             self._leave()
 
+    def _has_in_flight(self) -> bool:
+        return bool(self._requests) or any(part._is_active for part in self._parts)
+
     def _forget(self, number: int) -> None:
         self._requests.pop(number, None)
 
@@ -202,7 +208,7 @@ def _at_exit() -> None:
     """Frees what the program has left open, and waits for nothing: what is in flight is aborted,
     and where a thread is inside of a call that does not end by that, the system frees it."""
     for comm in list(_open):
-        is_busy = bool(comm._requests or comm._users)
+        is_busy = comm._has_in_flight() or bool(comm._users)
         if is_busy:
             comm.abort()
         if not comm._users:
@@ -218,6 +224,7 @@ def _in_child() -> None:
         comm._closing = threading.Lock()
         comm._users.clear()
         comm._requests.clear()
+        comm._parts.clear()
         if comm._work is not None:
             comm._work.forget()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
 from pathlib import Path
 
 from . import _abi
@@ -49,6 +50,21 @@ _PROTOTYPES: dict[str, list[object]] = {
     "occlAllGatherv": [_P, c_uint64, _P, _P, _P, c_int, _P, _P],
     "occlGatherv": [_P, c_uint64, _P, _P, _P, c_int, c_uint32, _P, _P],
     "occlScatterv": [_P, _P, _P, _P, c_uint64, c_int, c_uint32, _P, _P],
+    "occlPsendInit": [_P, _P, c_int64, c_uint64, c_int, c_int64, c_int64,
+                      POINTER(_abi.PartConfig), POINTER(_P)],
+    "occlPrecvInit": [_P, _P, c_int64, c_uint64, c_int, c_int64, c_int64,
+                      POINTER(_abi.PartConfig), POINTER(_P)],
+    "occlPcollInit": [_P, POINTER(_abi.Call), c_int64, c_int64, POINTER(_abi.PartConfig),
+                      POINTER(_P)],
+    "occlPstart": [_P],
+    "occlPprepare": [_P],
+    "occlPready": [_P, c_int64],
+    "occlPreadyRange": [_P, c_int64, c_int64],
+    "occlPreadyList": [_P, c_uint64, POINTER(c_int64)],
+    "occlParrived": [_P, c_int64, POINTER(c_int32)],
+    "occlPtest": [_P],
+    "occlPwait": [_P],
+    "occlPfree": [_P],
     "occlCommGetStats": [_P, POINTER(_abi.Stats)],
     "occlCollectiveGetStats": [_P, c_uint64, POINTER(_abi.CollectiveStats)],
     "occlCollectiveGetBlockStats": [_P, c_uint64, c_uint32, POINTER(_abi.BlockStats)],

@@ -14,9 +14,10 @@ from ._config import Settings, config_of, natural
 from ._cuda.driver import driver
 from ._errors import Error
 from ._transfers import Transfers
+from .partitioned.making import Partitions
 
 
-class Communicator(Collectives, Transfers):
+class Communicator(Collectives, Transfers, Partitions):
     """One rank of a communicator. Made by occl.init, occl.init_all and split and shrink; close it,
     or use it as a context manager. Any thread may use it.
 

@@ -17,7 +17,8 @@ from occl import _abi, _dtypes, _library
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "runtime/api"
-STRUCTURES = {"occlCall_t": _abi.Call, "occlConfig_t": _abi.Config, "occlStats_t": _abi.Stats,
+STRUCTURES = {"occlCall_t": _abi.Call, "occlConfig_t": _abi.Config,
+              "occlPartConfig_t": _abi.PartConfig, "occlStats_t": _abi.Stats,
               "occlCollectiveStats_t": _abi.CollectiveStats, "occlBlockStats_t": _abi.BlockStats}
 
 
@@ -48,7 +49,7 @@ def test_structures_and_numbers_are_those_of_the_headers(tmp_path):
         lines.append(f'printf("{name} %llu\\n", (unsigned long long){name});')
         wanted.append(f"{name} {number}")
     source = tmp_path / "numbers.c"
-    source.write_text('#include "occl.h"\n#include "occl_insight.h"\n#include <stdio.h>\n'
+    source.write_text('#include "occl.h"\n#include "occl_insight.h"\n#include "occl_partitioned.h"\n#include <stdio.h>\n'
                       "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", f"-I{HEADERS}", source, "-o", tmp_path / "numbers"], check=True)
     printed = subprocess.run([tmp_path / "numbers"], capture_output=True, text=True, check=True)
@@ -57,7 +58,7 @@ def test_structures_and_numbers_are_those_of_the_headers(tmp_path):
 
 def test_functions_have_as_many_arguments_as_in_the_headers():
     text = "".join((HEADERS / f"{name}.h").read_text()
-                   for name in ("occl", "occl_transfer", "occl_insight"))
+                   for name in ("occl", "occl_transfer", "occl_partitioned", "occl_insight"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     declared = {name: 0 if arguments.strip() == "void" else arguments.count(",") + 1
                 for name, arguments in re.findall(r"OCCL_API\s+\w+\s+(occl\w+)\(([^;]*)\);", text)}
@@ -74,7 +75,7 @@ def test_every_name_is_there_and_said():
     text = (ROOT / "docs/python.md").read_text()
     for name in occl.__all__:
         assert re.search(rf"\b{name}\b", text), f"docs/python.md does not name {name}"
-    for cls in (occl.Communicator, occl.Plan, occl.Request):
+    for cls in (occl.Communicator, occl.Partitioned, occl.Plan, occl.Request):
         for name in dir(cls):
             if name[0] != "_":
                 assert getattr(cls, name).__doc__, name

@@ -109,6 +109,25 @@ struct Call {
   uint32_t timeoutMs = 0;
   std::string name{};
   bool callbacksNeverBlock = false;
+
+  /// The same for the C interface; valid as long as this is.
+  occlCall_t given(const void *send, void *receive) const {
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.kind = kind;
+    call.plan = plan ? plan->handle() : nullptr;
+    call.sendBuffer = send;
+    call.recvBuffer = receive;
+    call.count = count;
+    call.dataType = type;
+    call.op = op;
+    call.root = root;
+    call.id = id;
+    call.priority = priority;
+    call.timeoutMs = timeoutMs;
+    call.name = name.empty() ? nullptr : name.c_str();
+    call.callbacksNeverBlock = callbacksNeverBlock;
+    return call;
+  }
 };
 
 /// A call that was started, which the communicator must outlive. Copies are the same request.
@@ -197,7 +216,7 @@ public:
   /// Executes the call, or with a communicator on CUDA devices makes it the next work of the
   /// stream: see occlCall. Throws Error.
   void call(const Call &what, const void *send, void *receive, CUstream_st *stream = nullptr) {
-    const occlCall_t given = givenOf(what, send, receive);
+    const occlCall_t given = what.given(send, receive);
     check(occlCall(handle(), &given, stream));
   }
   /// The same with elements of type T, whatever what.type is. The spans are as long as count, kind
@@ -222,7 +241,7 @@ public:
   }
   /// The same; nothing if too much is in flight.
   std::optional<Request> tryStart(const Call &what, const void *send, void *receive) {
-    const occlCall_t given = givenOf(what, send, receive);
+    const occlCall_t given = what.given(send, receive);
     occlRequest_t request = 0;
     occlResult_t result = occlStart(handle(), &given, nullptr, nullptr, &request);
     if (result == occlAgain)
@@ -254,7 +273,7 @@ public:
       std::unique_ptr<OnEnd> function(static_cast<OnEnd *>(user));
       (*function)(result);
     };
-    const occlCall_t given = givenOf(what, send, receive);
+    const occlCall_t given = what.given(send, receive);
     occlResult_t result = occlStart(handle(), &given, callback, held.get(), nullptr);
     if (result == occlAgain)
       return false;
@@ -396,24 +415,6 @@ public:
   }
 
 private:
-  /// Valid as long as what it is made of.
-  static occlCall_t givenOf(const Call &what, const void *send, void *receive) {
-    occlCall_t given = OCCL_CALL_INITIALIZER;
-    given.kind = what.kind;
-    given.plan = what.plan ? what.plan->handle() : nullptr;
-    given.sendBuffer = send;
-    given.recvBuffer = receive;
-    given.count = what.count;
-    given.dataType = what.type;
-    given.op = what.op;
-    given.root = what.root;
-    given.id = what.id;
-    given.priority = what.priority;
-    given.timeoutMs = what.timeoutMs;
-    given.name = what.name.empty() ? nullptr : what.name.c_str();
-    given.callbacksNeverBlock = what.callbacksNeverBlock;
-    return given;
-  }
   static void requireLength(const char *what, size_t length, size_t expected) {
     if (length != expected)
       throw Error(occlInvalidArgument, std::string(what) + " has " + std::to_string(length) +

@@ -1,4 +1,4 @@
-"""Finds Open MPI, which only the benchmark needs. Without it @mpi//:config.bzl says HAVE_MPI = False."""
+"""Finds Open MPI, which only the benchmark and tests of mpix_occl.h need. Without it @mpi//:config.bzl says HAVE_MPI = False."""
 
 _BUILD = """
 package(default_visibility = ["//visibility:public"])

@@ -1,4 +1,5 @@
 // The programs that docs/partitioned.md shows, as they stand there.
+#include "runtime/api/occl_partitioned.hpp"
 #include "runtime/api/occl_partitioned_collectives.h"
 #include "runtime/api/tests/partitioned/pair.h"
 
@@ -30,6 +31,7 @@ void apply(const float *values, uint64_t count, int epoch) {
 }
 
 #include "runtime/api/tests/partitioned/docs_example.inc"
+#include "runtime/api/tests/partitioned/docs_example_cpp.inc"
 
 TEST(PartitionedExample, Works) {
   const Ranks ranks(2);
@@ -42,6 +44,22 @@ TEST(PartitionedExample, Works) {
     else
       consume(ranks[1], field.data(), kElements / 48, kEpochs);
   });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(used, kElements * kEpochs);
+}
+
+TEST(PartitionedExample, WorksInCpp) {
+  std::vector<Communicator> ranks = Communicator::all(2);
+  constexpr uint64_t kElements = 64 * 48;
+  constexpr int kEpochs = 3;
+  used = 0;
+  std::thread sender([&] {
+    std::vector<float> field(kElements);
+    produce(ranks[0], field, kEpochs);
+  });
+  std::vector<float> field(kElements);
+  consume(ranks[1].handle(), field.data(), kElements / 48, kEpochs);
+  sender.join();
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(used, kElements * kEpochs);
 }

@@ -1,0 +1,168 @@
+"""Partitioned requests, once they are made."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from .. import _interrupt, _library
+from .._config import natural
+from .._errors import ClosedError, Error, Result
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from .._core import Core
+
+MOST = 1 << 63  # partitions are int64_t in the library
+
+
+class Partitioned:
+    """A persistent send, receive or collective of Communicator.psend, precv and pcall.
+
+        with comm.psend(field, 64, dest=1) as send:
+            for epoch in range(10):
+                send.start()
+                for p in range(64):
+                    compute(field, p)
+                    send.ready(p)      # by any thread, in any order
+                send.wait()            # the field may be changed again
+
+    Close it, or use it as a context manager; those that are left end with the communicator. Its
+    arrays are kept alive until then. Any thread may call ready() and arrived(), also beside wait();
+    the rest is for one thread at a time.
+    """
+
+    __slots__ = ("_comm", "_handle", "_keep", "_output", "_users", "_is_active", "__weakref__")
+
+    def __init__(self, comm: Core, handle: int, keep: tuple[Any, ...], output: Any):
+        """For the methods of Communicator that make one."""
+        self._comm = comm
+        self._handle: int | None = handle
+        self._keep = keep
+        self._output = output
+        self._users: list[int] = []  # threads that are inside of calls
+        self._is_active = False
+
+    def start(self) -> None:
+        """Begins the next epoch. Never waits."""
+        _library.check(self._call(_library.library().occlPstart))
+        self._is_active = True
+
+    def ready(self, partitions: int | Iterable[int]) -> None:
+        """Marks a partition, or each of a range or another iterable, as ready. Never waits. Of what
+        is ready already the first is named, and all others are marked."""
+        library = _library.library()
+        if isinstance(partitions, range) and partitions.step == 1 and len(partitions) > 1:
+            result = self._call(library.occlPreadyRange, _number(partitions[0]),
+                                _number(partitions[-1]))
+        elif isinstance(partitions, Iterable):
+            numbers = [_number(partition) for partition in partitions]
+            result = self._call(library.occlPreadyList, len(numbers),
+                                (ctypes.c_int64 * len(numbers))(*numbers))
+        else:
+            result = self._call(library.occlPready, _number(partitions))
+        _library.check(result)
+
+    def arrived(self, partition: int) -> bool:
+        """Whether a partition has arrived in this epoch, so that it may be read; also without an
+        epoch. A loop of this alone ends."""
+        flag = ctypes.c_int32()
+        _library.check(self._call(_library.library().occlParrived, _number(partition),
+                                  ctypes.byref(flag)))
+        return bool(flag.value)
+
+    def prepare(self) -> None:
+        """Returns when the other side has started this epoch, too. Not needed for anything, and not
+        there for collectives."""
+        _library.check(self._call(_library.library().occlPprepare, blocks=True))
+
+    def test(self) -> bool:
+        """Whether the epoch is over; executes what can go on now, and never blocks. Raises why it
+        failed, if it did. True without an epoch."""
+        result = self._call(_library.library().occlPtest)
+        if result == Result.IN_PROGRESS:
+            return False
+        self._is_active = False
+        _library.check(result)
+        return True
+
+    def wait(self) -> Any:
+        """Returns the output when the epoch is over, and the arrays are the caller's again; raises
+        why it failed, if it did. Control-C aborts the communicator."""
+        result = self._call(_library.library().occlPwait, blocks=True)
+        self._is_active = False
+        _library.check(result)
+        return self._output
+
+    @property
+    def output(self) -> Any:
+        """The array that is stored to; None if there is none on this rank."""
+        return self._output
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether close() has been called, for it or for the communicator."""
+        return self._handle is None or self._comm.is_closed
+
+    def close(self) -> None:
+        """Waits for the epoch, if there is one, and frees the request. Twice is nothing. All
+        partitions have been marked, or this waits until they are, or for the timeout."""
+        if self.is_closed:
+            return
+        try:
+            if self._is_active:
+                self.wait()
+        finally:
+            self._free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an exception nobody may mark the rest: the communicator is aborted, on all ranks."""
+        if kind is None:
+            self.close()
+            return
+        if self._is_active:
+            self._comm.abort()
+        try:
+            self.close()
+        except Error:
+            pass  # the exception that has come first says more
+
+    def _call(self, function: Callable[..., int], *arguments: Any, blocks: bool = False) -> int:
+        """What a function of the library returns for the request, which is not freed meanwhile."""
+        comm = self._comm
+        with comm._using():
+            self._users.append(get_ident())
+            try:
+                handle = self._handle
+                if handle is None:
+                    raise ClosedError(f"{self!r} has been closed")
+                if blocks:
+                    return _interrupt.call(comm.abort, function, handle, *arguments)
+                return function(handle, *arguments)
+            finally:
+                self._users.remove(get_ident())
+
+    def _free(self) -> None:
+        handle, self._handle = self._handle, None
+        while self._users:  # those that have seen the handle
+            time.sleep(0.001)
+        if not self._comm.is_closed:
+            with self._comm._using():
+                _library.check(_library.library().occlPfree(handle))
+        self._comm._parts.discard(self)
+        self._keep = ()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "started" if self._is_active else "not started"
+        return f"<occl.Partitioned of {self._comm!r}: {state}>"
+
+
+def _number(partition: Any) -> int:
+    return natural(partition, "partition", MOST)
