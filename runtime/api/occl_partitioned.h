@@ -35,7 +35,8 @@
  * from occlPstart on) calls return why, which names rank, request, epoch and what is missing; an
  * epoch that has not ended is never started again, and marks do nothing.
  *
- * On hosts of one machine, with preemption; others are occlInvalidArgument. Where the system does
+ * On hosts of one machine, with preemption; occl_partitioned_device.h says what is so on devices;
+ * others are occlInvalidArgument. Where the system does
  * not let processes read each other's memory a send's buffer is of occlMemAlloc.
  */
 #ifndef OCCL_PARTITIONED_H

@@ -19,8 +19,10 @@ using partitioned::Shape;
 
 namespace {
 
-/// Of which a unit has at least so many bytes; and of which a message has at most so many.
-constexpr uint64_t kUnitBytes = 128 << 10, kMostUnits = 1024, kUnitAlignment = 128;
+/// A message of so many bytes is one unit; units of larger ones have so many, or more, so that
+/// there are not too many of them.
+constexpr uint64_t kWholeMessage = 256 << 10, kUnitBytes = 128 << 10, kMostUnits = 1024;
+constexpr uint64_t kUnitAlignment = 128;
 /// Of words of arrival: 131,072, for 16 GiB in large messages.
 constexpr uint64_t kArrivalBytes = 1 << 20;
 constexpr uint64_t kPinnedBytes = 16 << 10;
@@ -38,7 +40,8 @@ device::Cut cutOf(const Shape &shape) {
   cut.messages = shape.numMessages();
   cut.perMessage = shape.perMessage;
   const uint64_t most = (cut.messageBytes + kMostUnits - 1) / kMostUnits;
-  cut.unitBytes = std::max(kUnitBytes, roundUp(most));
+  cut.unitBytes =
+      cut.messageBytes <= kWholeMessage ? kWholeMessage : std::max(kUnitBytes, roundUp(most));
   cut.unitsOfMessage =
       std::max<uint64_t>(1, (cut.messageBytes + cut.unitBytes - 1) / cut.unitBytes);
   return cut;
