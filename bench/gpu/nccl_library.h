@@ -11,7 +11,7 @@
 namespace occl::bench {
 
 /// Of NCCL's stable binary interface.
-constexpr int kNcclFloat32 = 7, kNcclBfloat16 = 9, kNcclSum = 0;
+constexpr int kNcclUint8 = 1, kNcclFloat32 = 7, kNcclBfloat16 = 9, kNcclSum = 0;
 
 /// Ends the program if `error` is one.
 void requireNccl(int error, const char *what);

@@ -12,6 +12,9 @@
 // have stored before ready() is what arrives; whoever is told that a partition has arrived may read
 // it with plain loads (not through the read-only cache: no __ldg, no `const __restrict__`).
 //
+// Registers: up to 140 a thread, so kernels of more than 384 threads that call these functions say
+// how many they have (__launch_bounds__); otherwise their launch may fail.
+//
 // Compiled without CUDA the same functions are host code for groups of one thread, which tests use.
 #ifndef OCCL_DEVICE_CUH
 #define OCCL_DEVICE_CUH
@@ -31,6 +34,8 @@
 #endif
 
 namespace occl::device {
+/// What programs use of it is named at the end.
+namespace detail {
 
 // --- words: 64 bits, between devices and with the host ---
 
@@ -79,6 +84,10 @@ OCCL_DEVICE_FUNCTION uint64_t add(uint64_t *word, uint64_t value) {
 OCCL_DEVICE_FUNCTION uint64_t exchangeIf(uint64_t *word, uint64_t expected, uint64_t value) {
   return atomicCAS(reinterpret_cast<unsigned long long *>(word), expected, value);
 }
+/// The same, to be seen by other devices.
+OCCL_DEVICE_FUNCTION uint64_t exchangeForAll(uint64_t *word, uint64_t expected, uint64_t value) {
+  return atomicCAS_system(reinterpret_cast<unsigned long long *>(word), expected, value);
+}
 /// Nanoseconds.
 OCCL_DEVICE_FUNCTION uint64_t now() {
   uint64_t value;
@@ -116,6 +125,9 @@ inline uint64_t add(uint64_t *word, uint64_t value) {
 inline uint64_t exchangeIf(uint64_t *word, uint64_t expected, uint64_t value) {
   __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   return expected;
+}
+inline uint64_t exchangeForAll(uint64_t *word, uint64_t expected, uint64_t value) {
+  return exchangeIf(word, expected, value);
 }
 inline uint64_t now() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -306,13 +318,21 @@ public:
   OCCL_DEVICE_FUNCTION void misused(Misuse what, uint64_t partition) const {
     constexpr uint64_t kMost = (uint64_t{1} << kMisusePartitionBits) - 1;
 #ifdef __CUDACC__
-    const uint64_t block = blockIdx.x & ((1u << kMisuseBlockBits) - 1);
+    const uint64_t linear =
+        blockIdx.x + gridDim.x * (blockIdx.y + uint64_t{gridDim.y} * blockIdx.z);
+    const uint64_t block = linear & ((1u << kMisuseBlockBits) - 1);
 #else
     const uint64_t block = 0;
 #endif
     const uint64_t word = static_cast<uint64_t>(what) << (kMisusePartitionBits + kMisuseBlockBits) |
                           block << kMisusePartitionBits | (partition < kMost ? partition : kMost);
     exchangeIf(&s->misuse, 0, word);
+  }
+  OCCL_DEVICE_FUNCTION bool isOfReceive(uint64_t q) const {
+    return s->isSend == 0 && q < s->partitions;
+  }
+  OCCL_DEVICE_FUNCTION void misusedReceive(uint64_t q) const {
+    misused(s->isSend != 0 ? Misuse::WrongSide : Misuse::NoPartition, q);
   }
   /// One thread, behind the group's barrier. Whether the mark completes its message.
   OCCL_DEVICE_FUNCTION bool mark(uint64_t p) const {
@@ -368,9 +388,10 @@ public:
   OCCL_DEVICE_FUNCTION void storedUnmarked(uint64_t p) const {
     fenceForAll();
     storeBehind(&arrivals[p], e);
-    storeBehind(&s->units[p], 2 * e);
     if (raise(&s->marked[p], e) >= e)
       misused(Misuse::Twice, p);
+    fence(); // with this the epoch may end
+    storeBehind(&s->units[p], 2 * e);
   }
   /// Bytes [begin, end) of the buffer.
   OCCL_DEVICE_FUNCTION void bytesOf(uint64_t unit, uint64_t &begin, uint64_t &end) const {
@@ -427,11 +448,11 @@ public:
     const uint64_t message = byte / cut.messageBytes;
     return message * cut.unitsOfMessage + (byte - message * cut.messageBytes) / cut.unitBytes;
   }
-  OCCL_DEVICE_FUNCTION bool hasFailed() const { return device::look(s->watch.hasGivenUp) != 0; }
+  OCCL_DEVICE_FUNCTION bool hasFailed() const { return detail::look(s->watch.hasGivenUp) != 0; }
   /// Now and then, by who waits: tells the host of it, and asks whether the communicator has failed
   /// or the other side has freed its request; that takes a microsecond or two.
   OCCL_DEVICE_FUNCTION bool isOver(uint64_t time, bool isLong) const {
-    if (device::look(s->watch.abort) != 0) {
+    if (detail::look(s->watch.abort) != 0) {
       say(s->watch.hasGivenUp, 1);
       return true;
     }
@@ -451,7 +472,7 @@ public:
   /// After a look in vain.
   OCCL_DEVICE_FUNCTION Wait look(const Part &part) {
     const uint64_t time = now();
-    if (part.hasFailed())
+    if (part.hasFailed() || load(&part.s->misuse) != 0)
       return Wait::Failed;
     if (time - begin >= next) {
       next = time - begin + kApart;
@@ -525,26 +546,30 @@ OCCL_DEVICE_FUNCTION bool storeUnit(Group group, const Part &part, uint64_t unit
 struct Units {
   uint64_t first, end, step;
 };
-/// What became of them: whether some were stored here, and whether some are not stored yet.
+/// What became of them: whether some were stored here, whether some are not stored yet, and whether
+/// some of these are only waiting for the receiver to start.
 struct Stored {
-  bool some, left;
+  bool some, left, deferred;
 };
 
 /// Stores those whose messages are complete and that nobody has taken, if the receiver has started.
 template <class Group>
 OCCL_DEVICE_FUNCTION Stored storeUnits(Group group, const Part &part, Units units, bool asksPeer) {
   constexpr uint64_t kNone = ~uint64_t{0};
-  Stored result = {false, false};
+  Stored result = {false, false, false};
   const bool mayStore = group.broadcast(group.rank() == 0 && part.hasCredit(asksPeer) ? 1 : 0) != 0;
   // Each thread looks at one, the group stores the first that can be.
   for (uint64_t first = units.first; first < units.end;) {
     const uint64_t mine = first + group.rank() * units.step;
     const bool isLeft = mine < units.end && !part.isStored(mine);
-    const bool can = isLeft && mayStore && part.isClaimable(mine) &&
-                     part.isComplete(mine / part.s->cut.unitsOfMessage);
+    const bool couldBe =
+        isLeft && part.isClaimable(mine) && part.isComplete(mine / part.s->cut.unitsOfMessage);
+    const bool can = mayStore && couldBe;
     const uint64_t chosen = group.smallest(can ? mine : kNone);
     const bool isPassed = isLeft && (chosen == kNone || mine < chosen);
     result.left |= group.smallest(isPassed ? 0 : 1) == 0;
+    if (!mayStore)
+      result.deferred |= group.smallest(isLeft && couldBe ? 0 : 1) == 0;
     if (chosen == kNone) {
       first += group.size() * units.step;
       continue;
@@ -578,11 +603,11 @@ template <class Group> OCCL_DEVICE_FUNCTION void storeDeferred(Group group, Send
       continue;
     const Part part(state);
     const bool isOpen = group.broadcast(group.rank() == 0 && load(&state->done) < part.e) != 0;
-    isLeft |= isOpen && storeUnits(group, part, {0, state->cut.units(), 1}, true).left;
+    isLeft |= isOpen && storeUnits(group, part, {0, state->cut.units(), 1}, true).deferred;
   }
   group.sync();
   if (group.rank() == 0 && isLeft)
-    store(&sends.deferred, 1);
+    release(&sends.deferred, 1);
   if (group.rank() == 0) {
     fenceAll();
     add(&sends.scanners, ~uint64_t{0});
@@ -614,8 +639,8 @@ template <class Group> OCCL_DEVICE_FUNCTION void ready(Group group, Part &part, 
   }
   const uint64_t number = part.s->cut.unitsOfMessage, first = p / part.s->cut.perMessage * number;
   const Stored stored = storeUnits(group, part, {first, first + number, 1}, false);
-  if (stored.left && group.rank() == 0)
-    store(&part.s->sends->deferred, 1);
+  if (stored.deferred && group.rank() == 0)
+    release(&part.s->sends->deferred, 1);
 }
 
 /// Partitions first to last, both included: all complete.
@@ -629,13 +654,13 @@ OCCL_DEVICE_FUNCTION void readyRange(Group group, Part &part, uint64_t first, ui
 
 /// Whether partition q of a receive is there. Without what marks have left.
 OCCL_DEVICE_FUNCTION bool isThere(Part &part, uint64_t q) {
-  return part.hasCome(q) || load(&part.s->done) >= part.e;
+  return part.hasCome(q) || acquire(&part.s->done) >= part.e;
 }
 
 /// Whether partition q of a receive may be read by this thread: one look. Without an epoch: yes.
 OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
-  if (part.s->isSend != 0 || q >= part.s->partitions) {
-    part.misused(part.s->isSend != 0 ? Misuse::WrongSide : Misuse::NoPartition, q);
+  if (!part.isOfReceive(q)) {
+    part.misusedReceive(q);
     return false;
   }
   if (isThere(part, q))
@@ -649,15 +674,22 @@ OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
 /// program that waits without bound sees to it that what it waits for does not need that place.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nanoseconds) {
+  if (!part.isOfReceive(q)) {
+    if (group.rank() == 0)
+      part.misusedReceive(q);
+    return Wait::Failed;
+  }
   constexpr uint32_t kLooks = 32; // of one thread, before all look for what marks have left
   Patience patience(nanoseconds);
   for (;;) {
     Wait found = kGoOn;
     if (group.rank() == 0) {
-      bool isHere = arrived(part, q);
+      bool isHere = false;
       for (uint32_t i = 0; i < kLooks && !isHere; ++i)
         isHere = isThere(part, q);
       found = isHere ? Wait::Arrived : patience.look(part);
+      if (found == Wait::Failed && isThere(part, q)) // it may have come before that
+        found = Wait::Arrived;
     }
     found = static_cast<Wait>(group.broadcast(static_cast<uint64_t>(found)));
     if (found != kGoOn)
@@ -670,6 +702,11 @@ OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nan
 /// stored; else as wait(). Needed only by kernels that depend on that before they end.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
+  if (part.s->isSend == 0) {
+    if (group.rank() == 0)
+      part.misused(Misuse::WrongSide, 0);
+    return Wait::Failed;
+  }
   Patience patience(nanoseconds);
   for (;;) {
     const Stored stored = storeUnits(group, part, {0, part.s->cut.units(), 1}, true);
@@ -683,14 +720,30 @@ OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
 }
 
 /// One thread: the next epoch, as occlPstartOn has it; the last one has ended.
-OCCL_DEVICE_FUNCTION void begin(occlPartDevice_t handle) {
+OCCL_DEVICE_FUNCTION void start(occlPartDevice_t handle) {
   Part part(handle);
   fenceAll(); // what this rank has done before is over for who sees that it has started
-  if (load(&part.s->done) != part.e || exchangeIf(&part.s->epoch, part.e, part.e + 1) != part.e)
+  if (load(&part.s->done) != part.e || exchangeForAll(&part.s->epoch, part.e, part.e + 1) != part.e)
     return part.misused(Misuse::Active, 0);
   if (part.s->isSend == 0 && part.isConnected())
     release(part.s->peer.started, part.e + 1);
 }
+
+} // namespace detail
+
+using detail::arrived;
+using detail::flush;
+using detail::Part;
+using detail::ready;
+using detail::readyRange;
+using detail::start;
+using detail::Thread;
+using detail::wait;
+using detail::Wait;
+#ifdef __CUDACC__
+using detail::Block;
+using detail::Warp;
+#endif
 
 } // namespace occl::device
 

@@ -21,7 +21,8 @@
  * Errors. Of the arguments: as said. Later ones, also misuse by kernels (a partition that there is
  * not or that is marked already, no epoch, the wrong side), end the communicator when the wait of
  * the epoch finds them, with a text that names request, epoch, partition and thread block. The
- * communicator's timeout counts from the first look of a wait that finds nothing to do.
+ * communicator's timeout counts from the first look of a wait that finds nothing to do. Waits are
+ * occlAgain where they would take the last connection to the device (CUDA_DEVICE_MAX_CONNECTIONS).
  *
  * occlPstart, occlPready..., occlParrived, occlPtest, occlPwait and occlPprepare are for requests
  * on hosts: occlInvalidArgument. occlPfree: occlInvalidArgument while an epoch has not ended;

@@ -8,12 +8,14 @@ namespace occl::bench {
 
 namespace {
 
+namespace detail = device::detail;
+
 constexpr uint64_t kPatience = 5'000'000'000;
 
 __global__ void partPingPong(occlPartDevice_t send, occlPartDevice_t receive, uint32_t partitions,
                              bool isFirst, uint64_t *took) {
   device::Part sends(send), receives(receive);
-  const uint64_t begin = device::now();
+  const uint64_t begin = detail::now();
   for (uint64_t p = 0; p < partitions; ++p) {
     if (isFirst)
       ready(device::Block(), sends, p);
@@ -23,30 +25,30 @@ __global__ void partPingPong(occlPartDevice_t send, occlPartDevice_t receive, ui
       ready(device::Block(), sends, p);
   }
   if (threadIdx.x == 0)
-    *took = device::now() - begin;
+    *took = detail::now() - begin;
 }
 
 __device__ void put(const ByHand &by, uint64_t p) {
   __syncthreads();
   const uint64_t at = p * by.bytes;
   if (by.bytes % 16 == 0)
-    device::copy(device::Block(), by.to + at, by.from + at, by.bytes);
+    detail::copy(device::Block(), by.to + at, by.from + at, by.bytes);
   else if (threadIdx.x < by.bytes)
     by.to[at + threadIdx.x] = by.from[at + threadIdx.x];
   __syncthreads();
   if (threadIdx.x == 0)
-    device::release(by.toWord, p + 1);
+    detail::release(by.toWord, p + 1);
 }
 
 __device__ void await(const ByHand &by, uint64_t p) {
   if (threadIdx.x == 0)
-    while (device::acquire(by.word) < p + 1) {
+    while (detail::acquire(by.word) < p + 1) {
     }
   __syncthreads();
 }
 
 __global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uint64_t *took) {
-  const uint64_t begin = device::now();
+  const uint64_t begin = detail::now();
   for (uint64_t p = 0; p < partitions; ++p) {
     if (isFirst)
       put(by, p);
@@ -55,7 +57,7 @@ __global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uin
       put(by, p);
   }
   if (threadIdx.x == 0)
-    *took = device::now() - begin;
+    *took = detail::now() - begin;
 }
 
 } // namespace

@@ -96,7 +96,7 @@ void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cud
   case Kind::AllToAll:
     break;
   }
-  requireNccl(nccl.groupStart(), "ncclGroupStart");
+  group(true);
   for (uint32_t r = 0; r < numRanks; ++r) {
     size_t offset = r * count * sizeOf(type);
     requireNccl(nccl.send(static_cast<const char *>(input) + offset, count, element,
@@ -106,7 +106,22 @@ void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cud
                              static_cast<int>(r), communicator, stream),
                 "ncclRecv");
   }
-  requireNccl(nccl.groupEnd(), "ncclGroupEnd");
+  group(false);
+}
+
+void Nccl::group(bool begins) {
+  requireNccl(begins ? library->groupStart() : library->groupEnd(),
+              begins ? "ncclGroupStart" : "ncclGroupEnd");
+}
+
+void Nccl::exchange(const void *input, uint32_t to, void *output, uint32_t from, size_t bytes,
+                    cudaStream_t stream) {
+  const Library &nccl = *library;
+  requireNccl(nccl.send(input, bytes, kNcclUint8, static_cast<int>(to), nccl.communicator, stream),
+              "ncclSend");
+  requireNccl(
+      nccl.receive(output, bytes, kNcclUint8, static_cast<int>(from), nccl.communicator, stream),
+      "ncclRecv");
 }
 
 } // namespace occl::bench

@@ -29,6 +29,11 @@ public:
   void enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream,
                Type type = Type::Float32);
 
+  /// Bytes, to the one and from the other rank; within a group, which begins or ends.
+  void group(bool begins);
+  void exchange(const void *input, uint32_t to, void *output, uint32_t from, size_t bytes,
+                cudaStream_t stream);
+
 private:
   struct Library;
   Nccl(std::shared_ptr<Library> library, uint32_t numRanks)

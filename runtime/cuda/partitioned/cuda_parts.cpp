@@ -95,6 +95,12 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
   const uint64_t bytes = shape.bytes();
   if (!terms.buffer && bytes != 0)
     return invalid("buffer is NULL for " + shape.describe());
+  const uint64_t units = cutOf(shape).units();
+  if (terms.isSend && units > kArrivalBytes / sizeof(uint64_t))
+    return invalid(shape.describe() + " are sent in " + std::to_string(units) +
+                   " pieces, and there is room for " +
+                   std::to_string(kArrivalBytes / sizeof(uint64_t)) +
+                   ": set config->partitionsPerMessage, or take fewer partitions");
   if (terms.isSend)
     return checkOnDevice({{"buffer", terms.buffer, bytes}}, memory.device(), false);
   if (bytes != 0 && !memory.offsetOf(terms.buffer, bytes))
@@ -108,12 +114,10 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
 Status CudaParts::prepareFirst() {
   if (sends)
     return {};
-  Status status = toStatus(static_cast<cudaError_t>(loadParts()), "loading partitioned transfers");
-  if (!status.ok())
-    return status;
   const auto table = space.allocate(sizeof(device::Sends));
   const auto arrivals = space.allocate(kArrivalBytes);
   char *const begin = memory.onDevice();
+  Status status;
   if (table && arrivals)
     status = memory.clear(begin + table->offset, sizeof(device::Sends));
   else
@@ -134,36 +138,53 @@ Status CudaParts::prepareFirst() {
   return {};
 }
 
-/// Takes what freed requests had, if no kernel can be at it: kernels that look for what sends have
-/// left count themselves.
-Status CudaParts::recycle() {
-  std::vector<Remains> gone;
+/// Words of arrival that were given back.
+Status CudaParts::clearWords() {
   std::vector<ArrivalWords::Range> dirty;
   {
     std::lock_guard lock(mutex);
-    gone.swap(remains);
     const auto used = words->toBeCleared();
     dirty.assign(used.begin(), used.end());
   }
-  Status status;
-  uint64_t scanners = 0;
-  if (!gone.empty())
+  for (const ArrivalWords::Range &range : dirty)
+    if (Status status =
+            memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
+        !status.ok())
+      return status;
+  std::lock_guard lock(mutex);
+  words->cleared(dirty.size());
+  return {};
+}
+
+/// Takes what freed requests had, if no kernel can be at it: kernels that look for what sends have
+/// left count themselves, and are seldom there.
+Status CudaParts::recycle() {
+  constexpr int kLooks = 8;
+  std::vector<Remains> gone;
+  {
+    std::lock_guard lock(mutex);
+    gone.swap(remains);
+  }
+  Status status = clearWords();
+  uint64_t scanners = gone.empty() ? 0 : 1;
+  for (int i = 0; i < kLooks && status.ok() && scanners != 0; ++i)
     status = memory.download(&scanners, reinterpret_cast<const char *>(&sends->scanners),
                              sizeof scanners);
-  for (const ArrivalWords::Range &range : dirty)
-    if (status.ok())
-      status = memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
   std::lock_guard lock(mutex);
   if (!status.ok() || scanners != 0) {
     remains.insert(remains.end(), gone.begin(), gone.end());
     return status;
   }
-  words->cleared(dirty.size());
   for (const Remains &each : gone) {
     space.release(each.piece);
     freePeers.push_back(each.peer);
   }
   return {};
+}
+
+Status CudaParts::prepare() {
+  Status status = toStatus(static_cast<cudaError_t>(loadParts()), "loading partitioned transfers");
+  return status.ok() ? morePinned() : status;
 }
 
 Status CudaParts::morePinned() {
@@ -270,6 +291,16 @@ Status CudaParts::enter(DevicePart &part) {
   return status;
 }
 
+/// Out of it.
+Status CudaParts::leave(const DevicePart &part) {
+  const device::State *const none = nullptr;
+  Status status =
+      memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
+  if (status.ok())
+    entries[part.entry] = nullptr;
+  return status;
+}
+
 StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   if (fabric.failed())
     return fabric.failure();
@@ -292,17 +323,21 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
     status = enter(part);
   else
     hasReceives.store(true, std::memory_order_relaxed);
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   Status added = status.ok() ? matching.add(part.party) : status;
-  if (!added.ok()) {
-    if (part.party.serial != 0)
-      matching.remove(part.party);
-    part.party.kept.clear();
-    return added.code() == StatusCode::Again || !status.ok() ? added : failed(added);
+  if (added.ok()) {
+    all.emplace(part.party.serial, std::move(*made));
+    connect();
+    return &part;
   }
-  all.emplace(part.party.serial, std::move(*made));
-  connect();
-  return &part;
+  if (part.party.serial != 0)
+    matching.remove(part.party);
+  lock.unlock();
+  if (status.ok() && terms.isSend)
+    (void)leave(part);
+  lock.lock();
+  part.party.kept.clear();
+  return added.code() == StatusCode::Again || !status.ok() ? added : failed(added);
 }
 
 Status CudaParts::failed(const Status &cause) const {
@@ -327,13 +362,10 @@ Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
   if (!theirs)
     return {StatusCode::InternalError, describe(part) + ": what the sender says is damaged"};
   const device::Cut cut = cutOf(sender.shape);
+  if (!words->canEverFit(cut.units())) // its own rank has refused such a send
+    return {StatusCode::InternalError, describe(part) + ": what the sender says is damaged"};
   const auto taken = words->take(cut.units());
-  if (!taken && !words->canEverFit(cut.units()))
-    return {StatusCode::InvalidArgument,
-            describe(part) + ": " + sender.shape.describe() + " are sent in " +
-                std::to_string(cut.units()) + " pieces, and there is room for " +
-                std::to_string(kArrivalBytes / sizeof(uint64_t)) +
-                ": set partitionsPerMessage in the sender's config, or take fewer partitions"};
+  part.lacksWords = !taken;
   if (!taken)
     return {}; // until others are freed
   part.party.kept.push_back(std::shared_ptr<const void>(
@@ -407,12 +439,32 @@ PartWait CudaParts::waitOf(const DevicePart &part) const {
           watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
 }
 
+/// Before work of a request: that it has not found its other side may have changed.
+Status CudaParts::tend(const DevicePart &part) {
+  {
+    std::lock_guard lock(mutex);
+    if (part.isConnected)
+      return {};
+    if (!part.lacksWords) {
+      connect();
+      return {};
+    }
+  }
+  Status status = clearWords();
+  std::lock_guard lock(mutex);
+  if (status.ok())
+    connect();
+  return status;
+}
+
 template <class Launch>
-Status CudaParts::launchIn(void *stream, bool waits, const Launch &launch, const char *what) {
+Status CudaParts::launchIn(const DevicePart &part, void *stream, bool waits, const Launch &launch,
+                           const char *what) {
   if (fabric.failed())
     return fabric.failure();
-  tidy();
   OnDevice on(memory.device());
+  if (Status tended = tend(part); !tended.ok())
+    return tended;
   auto *const into = static_cast<cudaStream_t>(stream);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   Status status = toStatus(cudaStreamIsCapturing(into, &capture), "looking at the stream");
@@ -432,7 +484,7 @@ Status CudaParts::launchIn(void *stream, bool waits, const Launch &launch, const
 
 Status CudaParts::start(DevicePart &part, void *stream) {
   return launchIn(
-      stream, false, [&] { return launchPartStart(part.state, stream); },
+      part, stream, false, [&] { return launchPartStart(part.state, stream); },
       "launching the start of a partitioned request");
 }
 
@@ -447,7 +499,7 @@ Status CudaParts::mark(DevicePart &part, plan::Range range, void *stream) {
   const uint64_t messages =
       party.shape.messageOf(range.end - 1) - party.shape.messageOf(range.begin) + 1;
   return launchIn(
-      stream, false,
+      part, stream, false,
       [&] {
         return launchPartMarks(part.state, range.begin, range.end - 1,
                                messages * part.cut.unitsOfMessage, stream);
@@ -459,44 +511,69 @@ Status CudaParts::prepare(DevicePart &part, void *stream) {
   if (!part.party.isSend) // data come whatever this side does
     return fabric.failed() ? fabric.failure() : Status();
   return launchIn(
-      stream, true, [&] { return launchPartPrepare(waitOf(part), stream); },
+      part, stream, true, [&] { return launchPartPrepare(waitOf(part), stream); },
       "launching the preparation of a partitioned send");
 }
 
 Status CudaParts::wait(DevicePart &part, void *stream) {
-  return launchIn(
-      stream, true,
+  Status status = launchIn(
+      part, stream, true,
       [&] {
         return part.party.isSend ? launchSendWait(waitOf(part), part.cut.units(), stream)
                                  : launchReceiveWait(waitOf(part), stream);
       },
       "launching the wait of a partitioned request");
+  part.waits += status.ok() ? 1 : 0;
+  return status;
+}
+
+StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const DevicePart &part) {
+  Epochs epochs{};
+  static_assert(offsetof(device::State, done) == offsetof(device::State, epoch) + 8);
+  Status status =
+      memory.download(&epochs, reinterpret_cast<const char *>(&part.state->epoch), sizeof epochs);
+  if (!status.ok())
+    return status;
+  return epochs;
 }
 
 Status CudaParts::release(DevicePart &part) {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
-  struct {
-    uint64_t epoch, done;
-  } words{};
-  static_assert(offsetof(device::State, done) == offsetof(device::State, epoch) + 8);
-  Status status =
-      memory.download(&words, reinterpret_cast<const char *>(&part.state->epoch), sizeof words);
-  if (status.ok() && words.epoch != words.done && !fabric.failed())
-    return invalid(describe(part) + ", epoch " + std::to_string(words.epoch) +
+  const auto epochs = epochsOf(part);
+  if (epochs.ok() && epochs->started != epochs->ended && !fabric.failed())
+    return invalid(describe(part) + ", epoch " + std::to_string(epochs->started) +
                    ", has not ended: its wait ends before it is freed");
-  if (part.party.isSend && status.ok()) {
-    const device::State *const none = nullptr;
-    status = memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
-  }
+  Status status = epochs.status();
+  if (part.party.isSend && status.ok())
+    status = leave(part);
   if (!status.ok())
     return status;
-  if (part.party.isSend)
-    entries[part.entry] = nullptr;
-  std::lock_guard lock(mutex);
-  matching.remove(part.party);
-  all.erase(part.party.serial);
-  return {};
+  {
+    std::lock_guard lock(mutex);
+    matching.remove(part.party);
+    all.erase(part.party.serial);
+  }
+  return clearWords(); // some request may lack them
+}
+
+StatusOr<bool> CudaParts::isOver() {
+  OnDevice on(memory.device());
+  std::lock_guard makes(making);
+  std::vector<const DevicePart *> parts;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[serial, part] : all)
+      parts.push_back(part.get());
+  }
+  for (const DevicePart *part : parts) {
+    const auto epochs = epochsOf(*part);
+    if (!epochs.ok())
+      return epochs.status();
+    if (epochs->started > epochs->ended && part->waits > epochs->ended)
+      return false;
+  }
+  return true;
 }
 
 // --- texts ---
@@ -509,9 +586,14 @@ std::string CudaParts::describe(const GivingUp &where) {
   std::lock_guard lock(mutex);
   std::string request = "a partitioned request that is freed";
   std::string peer = "rank " + std::to_string(where.obstacle.peer);
-  for (const auto &[serial, part] : all)
-    if (static_cast<uint32_t>(serial) == where.context.instruction)
-      request = describe(*part);
+  std::string lack;
+  for (const auto &[serial, part] : all) {
+    if (static_cast<uint32_t>(serial) != where.context.instruction)
+      continue;
+    request = describe(*part);
+    if (part->lacksWords)
+      lack = "; it has no words of arrival, as other receives of the rank have all: free some";
+  }
   const std::string text = request + ", epoch " + std::to_string(where.invocation) + ": ";
   if (where.isBeginning != 0 && where.obstacle.what == kFreedPart)
     return text + peer + " has freed its request and takes no part in this epoch";
@@ -522,10 +604,11 @@ std::string CudaParts::describe(const GivingUp &where) {
         " marks a partition twice: ",
         " marks a partition without an epoch: ",
         " marks a receive, or asks a send for what has arrived: partition ",
-        " starts it while its last epoch has not ended; partition "};
+        " starts it while its last epoch has not ended"};
     const uint64_t kind = std::min<uint64_t>(where.context.tile, std::size(kWhat) - 1);
+    const bool hasPartition = kind + 1 != std::size(kWhat);
     return text + "thread block " + std::to_string(where.block) + " of a kernel" + kWhat[kind] +
-           std::to_string(where.obstacle.peer);
+           (hasPartition ? std::to_string(where.obstacle.peer) : "");
   }
   const std::string what = std::to_string(where.obstacle.what);
   switch (where.obstacle.reason) {
@@ -534,7 +617,7 @@ std::string CudaParts::describe(const GivingUp &where) {
   case interpreter::BlockReason::Credit:
     return text + "waits for " + peer + " to start it";
   default:
-    return text + "partition " + what + " has not arrived, waits for " + peer;
+    return text + "partition " + what + " has not arrived, waits for " + peer + lack;
   }
 }
 

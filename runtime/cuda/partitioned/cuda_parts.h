@@ -34,16 +34,19 @@ public:
   device::Peer *peer = nullptr;   // pinned
   device::Cut cut{};              // of a send
   uint32_t entry = 0;             // of a send: in Sends
+  uint64_t waits = 0;             // that were put into streams, captured or not
   // Under the owner's lock.
-  bool isConnected = false, isFreedTold = false;
+  bool isConnected = false, isFreedTold = false, lacksWords = false;
 };
 
 class CudaParts final : public DeviceParts {
 public:
-  /// All outlive it; bell: of the host's executors. Takes nothing before the first request.
+  /// All outlive it; bell: of the host's executors.
   CudaParts(daemon::Fabric &fabric, DeviceMemory &memory, ArenaSpace &space, const HostWatch &watch,
             Doorbell &bell, std::chrono::milliseconds timeout);
   ~CudaParts() override;
+  /// Before anything waits on the device: what CUDA would have wait later. SystemError.
+  Status prepare();
   /// Kernels may still access what they have: it is never freed.
   void abandon() { isAbandoned = true; }
 
@@ -58,6 +61,8 @@ public:
   /// Now and then, by a thread that no call of CUDA holds up: requests that are matched are told
   /// where their other side is. Calls nothing of CUDA.
   void tidy();
+  /// Whether no wait is in a stream whose epoch has not ended.
+  StatusOr<bool> isOver();
   /// Of a kernel of kPartPlace that gave up.
   std::string describe(const GivingUp &where);
   /// Whether memory of occlMemAlloc may be stored to by others, though the communicator has failed.
@@ -72,10 +77,17 @@ private:
 
   Status check(const partitioned::Terms &terms) const;
   Status prepareFirst();
+  Status clearWords();
   Status recycle();
   Status morePinned();
   StatusOr<std::unique_ptr<DevicePart>> allocate(const partitioned::Terms &terms);
   Status enter(DevicePart &part);
+  Status leave(const DevicePart &part);
+  struct Epochs {
+    uint64_t started, ended;
+  };
+  StatusOr<Epochs> epochsOf(const DevicePart &part);
+  Status tend(const DevicePart &part);
   void connect();
   Status connect(DevicePart &part);
   Status connectReceive(DevicePart &part, const partitioned::Counterpart &sender);
@@ -83,7 +95,8 @@ private:
   char *inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const;
   Status failed(const Status &cause) const;
   template <class Launch>
-  Status launchIn(void *stream, bool waits, const Launch &launch, const char *what);
+  Status launchIn(const DevicePart &part, void *stream, bool waits, const Launch &launch,
+                  const char *what);
   PartWait waitOf(const DevicePart &part) const;
   std::string describe(const DevicePart &part) const;
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace occl::device {
+namespace occl::device::detail {
 namespace {
 
 constexpr uint64_t kForEver = ~uint64_t{0} >> 1;
@@ -61,8 +61,8 @@ public:
   /// Both sides' next epoch, with data of its own.
   void start(uint64_t key) {
     fill(key);
-    begin({&send});
-    begin({&receive});
+    detail::start({&send});
+    detail::start({&receive});
   }
   void fill(uint64_t key) {
     for (uint64_t i = 0; i < from.size(); ++i)
@@ -186,7 +186,7 @@ TEST(DeviceFunctions, MarksCrossWithTheReceiversStart) {
       });
     std::thread receiver([&] {
       for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
-        begin({&pair.receive});
+        detail::start({&pair.receive});
         Part part(&pair.receive);
         ASSERT_EQ(wait(Thread(), part, p / 2, kForEver), Wait::Arrived);
         pair.endReceive();
@@ -195,7 +195,7 @@ TEST(DeviceFunctions, MarksCrossWithTheReceiversStart) {
     });
     for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
       pair.fill(epoch);
-      begin({&pair.send});
+      detail::start({&pair.send});
       started.store(epoch);
       ASSERT_EQ(pair.endSend(), Wait::Arrived);
       while (ended.load() < epoch * kMarkers)
@@ -218,8 +218,8 @@ TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
   there.receive.sends = &back.table;
   back.receive.sends = &there.table;
   const auto rank = [](Pair &mine, Pair &theirs) {
-    begin({&mine.send});
-    begin({&theirs.receive});
+    detail::start({&mine.send});
+    detail::start({&theirs.receive});
     Part send(&mine.send), receive(&theirs.receive);
     ready(Thread(), send, 0);
     EXPECT_EQ(load(&mine.send.units[0]), 0u); // nobody is connected
@@ -240,11 +240,11 @@ TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
 /// A loop that only asks, with what its rank's mark has left.
 TEST(DeviceFunctions, ALoopThatOnlyAsksEnds) {
   Pair there(2, 16, 1, 16, 2, false);
-  begin({&there.send});
+  detail::start({&there.send});
   Part send(&there.send);
   readyRange(Thread(), send, 0, 1);
   there.connect();
-  begin({&there.receive});
+  detail::start({&there.receive});
   Part receive(&there.receive);
   int looks = 0;
   while (!arrived(receive, 1) && ++looks < 1000) {
@@ -276,7 +276,7 @@ TEST(DeviceFunctions, MisuseIsFoundAndStoresNothing) {
       Misuse::WrongSide);
   EXPECT_EQ(misuseOf(after([](Pair &, Part &send, Part &) { arrived(send, 0); })->send),
             Misuse::WrongSide);
-  EXPECT_EQ(misuseOf(after([](Pair &pair, Part &, Part &) { begin({&pair.send}); })->send),
+  EXPECT_EQ(misuseOf(after([](Pair &pair, Part &, Part &) { detail::start({&pair.send}); })->send),
             Misuse::Active);
   const auto late = after([](Pair &pair, Part &send, Part &) {
     for (uint64_t p = 0; p < 4; ++p)
@@ -286,6 +286,35 @@ TEST(DeviceFunctions, MisuseIsFoundAndStoresNothing) {
   });
   EXPECT_EQ(misuseOf(late->send), Misuse::NoEpoch);
   EXPECT_EQ(late->send.misuse & 0xffff, 1u) << "which partition";
+}
+
+TEST(DeviceFunctions, WaitsForWhatThereIsNotFail) {
+  Pair pair(4, 16, 1, 16, 4);
+  pair.start(1);
+  Part send(&pair.send), receive(&pair.receive);
+  EXPECT_EQ(wait(Thread(), send, 0, kForEver), Wait::Failed);
+  EXPECT_EQ(misuseOf(pair.send), Misuse::WrongSide);
+  EXPECT_EQ(flush(Thread(), receive, kForEver), Wait::Failed);
+  EXPECT_EQ(misuseOf(pair.receive), Misuse::WrongSide);
+  pair.receive.misuse = 0;
+  EXPECT_EQ(wait(Thread(), receive, 4, kForEver), Wait::Failed);
+  EXPECT_EQ(misuseOf(pair.receive), Misuse::NoPartition);
+  EXPECT_EQ(wait(Thread(), receive, 0, kForEver), Wait::Failed) << "a request that is misused";
+}
+
+/// What is not marked yet is no reason to look through the sends again and again.
+TEST(DeviceFunctions, OnlyWhatIsMarkedIsDeferred) {
+  Pair pair(2, 16, 1, 16, 2, false);
+  detail::start({&pair.send});
+  Part send(&pair.send);
+  ready(Thread(), send, 0);
+  EXPECT_EQ(pair.table.deferred, 1u);
+  pair.connect();
+  detail::start({&pair.receive});
+  Part receive(&pair.receive);
+  EXPECT_FALSE(arrived(receive, 1));
+  EXPECT_TRUE(arrived(receive, 0));
+  EXPECT_EQ(pair.table.deferred, 0u);
 }
 
 /// A mark that was held up since the last epoch is refused, and takes no part in this one.
@@ -357,4 +386,4 @@ TEST(ArrivalWords, AreTakenAgainOnlyWhenTheyAreZero) {
 }
 
 } // namespace
-} // namespace occl::device
+} // namespace occl::device::detail

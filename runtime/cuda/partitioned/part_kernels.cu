@@ -21,7 +21,7 @@ constexpr uint64_t kUnitsMarked = 2;
 /// Nanoseconds without anything to store, after which all blocks but one leave the device.
 constexpr uint64_t kStay = 1'000'000;
 
-__global__ void startPart(device::State *state) { device::begin({state}); }
+__global__ void startPart(device::State *state) { device::start({state}); }
 
 /// The block's share of the messages of these partitions, as far as they are complete.
 __device__ void storeOf(Part &part, uint64_t first, uint64_t last) {
@@ -29,8 +29,8 @@ __device__ void storeOf(Part &part, uint64_t first, uint64_t last) {
   const device::Units units = {first / cut.perMessage * cut.unitsOfMessage + blockIdx.x,
                                (last / cut.perMessage + 1) * cut.unitsOfMessage, gridDim.x};
   const Stored stored = device::storeUnits(Block(), part, units, true);
-  if (stored.left && threadIdx.x == 0)
-    device::store(&part.s->sends->deferred, 1);
+  if (stored.deferred && threadIdx.x == 0)
+    device::release(&part.s->sends->deferred, 1);
 }
 
 /// One block. Stores what it completes, unless another kernel comes for that.
@@ -55,9 +55,23 @@ class Bounded {
 public:
   __device__ explicit Bounded(const PartWait &wait) : wait(wait), watch(wait.bound) {}
 
-  /// A kernel of this rank has given up before: nothing is to be done any more.
-  __device__ bool isTooLate() const {
-    return *static_cast<const volatile uint32_t *>(wait.bound.hasGivenUp) != 0;
+  /// By all threads of a block, alike: a kernel of this rank has given up before, or there is no
+  /// epoch. What has been misused since the last one is said.
+  __device__ bool isTooLate(const Part &part) {
+    bool isLate = false;
+    if (threadIdx.x == 0) {
+      isLate = part.hasFailed();
+      const bool hasEpoch = device::load(&part.s->done) < part.e;
+      if (!isLate && !hasEpoch && blockIdx.x == 0)
+        (void)isMisused(part);
+      isLate |= !hasEpoch;
+    }
+    return Block().broadcast(isLate ? 1 : 0) != 0;
+  }
+  /// By all threads of the first block: the epoch has ended, unless something was misused in it.
+  __device__ void endEpoch(const Part &part) {
+    if (threadIdx.x == 0 && !isMisused(part))
+      device::release(&part.s->done, part.e);
   }
   /// By all threads, after a look in vain. What marks have left of other sends is stored: their
   /// receivers may be what this one waits for. peer: that is waited for, or ~0u; describe(): the
@@ -75,14 +89,10 @@ private:
   /// The first warp.
   template <class Describe>
   __device__ bool look(const Part &part, uint32_t peer, const Describe &describe) {
-    const uint64_t misuse = __shfl_sync(~0u, device::load(&part.s->misuse), 0);
+    if (__any_sync(~0u, threadIdx.x == 0 && isMisused(part)))
+      return false;
     // Memory of the host, so rarely: each look takes some microseconds.
     const uint64_t isFreed = looks++ % 64 == 0 ? device::acquire(&part.s->host->isFreed) : 0;
-    if (misuse != 0) {
-      if (threadIdx.x == 0)
-        end(part, kMisusedPart, {interpreter::BlockReason::Announce, kMisusedPart, 0}, misuse);
-      return false;
-    }
     const Verdict verdict = watch.look(threadIdx.x == 0 ? peer : ~0u);
     if (verdict == Verdict::Abort)
       return false;
@@ -99,6 +109,13 @@ private:
         end(part, kFreedPart, {interpreter::BlockReason::Announce, kFreedPart, wait.peer}, 0);
     }
     return __shfl_sync(~0u, isOver, 0) == 0;
+  }
+  /// One thread. If so, that is said.
+  __device__ bool isMisused(const Part &part) {
+    const uint64_t misuse = device::load(&part.s->misuse);
+    if (misuse != 0)
+      end(part, kMisusedPart, {interpreter::BlockReason::Announce, kMisusedPart, 0}, misuse);
+    return misuse != 0;
   }
   /// One thread.
   __device__ void end(const Part &part, uint32_t refusal, const interpreter::Obstacle &obstacle,
@@ -120,11 +137,6 @@ private:
   uint32_t looks = 0;
 };
 
-__device__ void endEpoch(const Part &part) {
-  if (threadIdx.x == 0)
-    device::release(&part.s->done, part.e);
-}
-
 /// What a send still waits for, one thread: the program's first mark that is missing, or the peer.
 __device__ interpreter::Obstacle missingOfSend(const Part &part, uint32_t peer) {
   const device::State &state = *part.s;
@@ -137,7 +149,7 @@ __device__ interpreter::Obstacle missingOfSend(const Part &part, uint32_t peer) 
   return {};
 }
 __device__ interpreter::Obstacle missingOfReceive(Part part, uint32_t peer) {
-  if (!part.isConnected())
+  if (part.s->partitions != 0 && !part.isConnected())
     return {interpreter::BlockReason::Data, 0, peer};
   for (uint64_t q = 0; q < part.s->partitions; ++q)
     if (!part.hasArrived(q))
@@ -149,7 +161,7 @@ __global__ void __launch_bounds__(kPartThreads) waitForSend(const PartWait wait)
   Part part({wait.state});
   Bounded bounded(wait);
   const uint64_t all = part.s->cut.units();
-  if (bounded.isTooLate() || device::load(&part.s->done) >= part.e)
+  if (bounded.isTooLate(part))
     return;
   // At first each block has some units. The first one has all once there is nothing more to store.
   device::Units mine = {blockIdx.x, all, gridDim.x};
@@ -174,17 +186,17 @@ __global__ void __launch_bounds__(kPartThreads) waitForSend(const PartWait wait)
       return;
   }
   if (blockIdx.x == 0)
-    endEpoch(part);
+    bounded.endEpoch(part);
 }
 
 __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wait) {
   Part part({wait.state});
   Bounded bounded(wait);
-  if (bounded.isTooLate() || device::load(&part.s->done) >= part.e)
+  if (bounded.isTooLate(part))
     return;
   for (;;) {
     const bool isConnected = Block().broadcast(threadIdx.x == 0 && part.isConnected()) != 0;
-    bool isMissing = !isConnected;
+    bool isMissing = !isConnected && part.s->partitions != 0;
     const uint64_t all = isConnected ? part.s->peer.cut.units() : 0;
     for (uint64_t unit = threadIdx.x; unit < all && !isMissing; unit += kPartThreads)
       isMissing = device::acquire(&part.s->peer.arrived[unit]) < part.e;
@@ -193,13 +205,13 @@ __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wa
     if (!bounded.mayGoOn(part, wait.peer, [&] { return missingOfReceive(part, wait.peer); }))
       return;
   }
-  endEpoch(part);
+  bounded.endEpoch(part);
 }
 
 __global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait) {
   Part part({wait.state});
   Bounded bounded(wait);
-  if (bounded.isTooLate())
+  if (bounded.isTooLate(part))
     return;
   const auto hasStarted = [&] { return part.hasCredit(true); };
   while (Block().broadcast(threadIdx.x == 0 && hasStarted() ? 1 : 0) == 0)

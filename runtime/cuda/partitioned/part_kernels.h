@@ -8,6 +8,8 @@
 
 namespace occl::cuda {
 
+namespace device = occl::device::detail;
+
 /// What a kernel that waits has. serial: of the request, for errors.
 struct PartWait {
   device::State *state = nullptr;

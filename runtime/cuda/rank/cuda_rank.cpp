@@ -205,6 +205,8 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   transfers = std::move(*streamed);
   partitioned = std::make_unique<CudaParts>(fabric, *memory, *deviceSpace, *watch,
                                             options.scheduler->bell, options.timeout);
+  if (Status prepared = partitioned->prepare(); !prepared.ok())
+    return prepared;
   tended.store(partitioned.get(), std::memory_order_release);
   return {};
 }
@@ -267,6 +269,7 @@ void CudaRank::drain() {
   };
   await(*ordered);
   await(*transfers);
+  await(*partitioned);
 }
 
 ShapeContext CudaRank::context() {

@@ -25,14 +25,18 @@ struct alignas(16) SlotHeader {
   uint64_t filled; // filledWord(): stored last
 };
 
+/// Pieces of a direction are claimed in up to so many columns: piece i in the (i % columns)-th,
+/// each in order, so that thread blocks do not wait for each other's claims.
+inline constexpr uint32_t kMostColumns = 16;
+
 /// What a rank knows of its transfers to, or from, one rank: nobody else looks at it. Zero at
 /// first.
 struct alignas(32) DirectionState {
   /// As the kernel finds them that has the direction; moved on by the last of its thread blocks.
   uint64_t nextPiece, nextTransfer;
-  uint32_t claimed; // pieces of that kernel that thread blocks have taken
-  uint32_t entered; // its thread blocks that have begun
-  uint32_t ended;   // of a kernel of which this is the first direction: its blocks that have ended
+  uint32_t claimed[kMostColumns]; // pieces of that kernel that thread blocks have taken, by column
+  uint32_t entered;               // its thread blocks that have begun
+  uint32_t ended; // of a kernel of which this is the first direction: its blocks that have ended
 };
 
 /// A slot's use has come. type: a DataType.

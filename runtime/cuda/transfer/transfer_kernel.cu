@@ -35,16 +35,26 @@ struct Shared {
   TransferPart near[kMostDirections][kPartsNear];
 };
 
-/// The first warp: a lane for each direction. Functions are called by all lanes.
+/// As many as the lanes of a warp are enough for.
+__device__ uint32_t columnsFor(uint32_t numDirections) {
+  uint32_t columns = kMostColumns;
+  while (columns * numDirections > 32)
+    columns /= 2;
+  return columns;
+}
+
+/// The first warp: a lane for each column of each direction. Functions are called by all lanes.
 class Chooser {
 public:
   __device__ Chooser(const TransferArguments &arguments, Shared &shared)
       : arguments(arguments), shared(shared), lane(threadIdx.x),
-        isDirection(lane < arguments.numDirections),
-        direction(arguments.directions[isDirection ? lane : 0]),
+        columns(columnsFor(arguments.numDirections)), column(lane % columns),
+        number(lane / columns < arguments.numDirections ? lane / columns : 0),
+        isColumn(lane < columns * arguments.numDirections), isFirst(isColumn && column == 0),
+        direction(arguments.directions[number]),
         state(*arguments.pairs.state(arguments.onDevice, arguments.way, direction.isSend,
                                      direction.peer)),
-        watch(arguments.bound), turn(blockIdx.x % arguments.numDirections) {
+        watch(arguments.bound), turn(after(blockIdx.x * (columns + 1))) {
     for (uint32_t d = 0; d < arguments.numDirections; ++d)
       load(d, 0);
   }
@@ -60,52 +70,57 @@ public:
   __device__ void choose() {
     for (;;) {
       enter();
-      const uint32_t claimed = isEntered ? *static_cast<volatile uint32_t *>(&state.claimed) : 0;
-      const bool isOver = !isDirection || (isEntered && claimed >= direction.numPieces);
+      const uint32_t claimed =
+          isEntered ? *static_cast<volatile uint32_t *>(&state.claimed[column]) : 0;
+      const uint32_t index = claimed * columns + column; // of the column's next piece
+      const bool isOver = !isColumn || (isEntered && index >= direction.numPieces);
       if (__all_sync(~0u, isOver))
         return end(true);
-      const bool mayClaim = !isOver && isEntered && isReady(base + claimed);
+      const bool mayClaim = !isOver && isEntered && isReady(base + index);
       const uint32_t ready = __ballot_sync(~0u, mayClaim);
       if (ready == 0) {
-        if (!mayWaitOn(claimed, isOver))
+        if (!mayWaitOn(index, isOver))
           return;
         continue;
       }
       const uint32_t chosen = nextOf(ready);
       bool isTaken = false;
       if (lane == chosen)
-        isTaken = atomicCAS(&state.claimed, claimed, claimed + 1) == claimed;
+        isTaken = atomicCAS(&state.claimed[column], claimed, claimed + 1) == claimed;
+      turn = after(chosen + columns + 1); // the next direction, and another column
       if (!__shfl_sync(~0u, isTaken, static_cast<int>(chosen)))
         continue; // another block has it
       watch.progressed();
-      turn = (chosen + 1) % arguments.numDirections;
-      return give(chosen, __shfl_sync(~0u, claimed, static_cast<int>(chosen)));
+      return give(chosen, __shfl_sync(~0u, index, static_cast<int>(chosen)));
     }
   }
 
 private:
   /// The kernels before with this direction are over: all blocks find the same numbers.
   __device__ void enter() {
-    if (__all_sync(~0u, isEntered || !isDirection))
+    if (__all_sync(~0u, isEntered || !isColumn))
       return;
     bool isBeside = false;
-    if (isDirection && !isEntered) {
+    if (isColumn && !isEntered) {
       base = acquireWord(&state.nextPiece);
       isEntered =
           direction.firstPiece == TransferDirection::kAnyPiece || base == direction.firstPiece;
-      if (isEntered)
+      if (isEntered && isFirst)
         isBeside = atomicAdd(&state.entered, 1) >= arguments.numBlocks;
     }
     if (isBeside)
       refuse(kTwoReplays, arguments.rank, 0);
   }
 
+  __device__ uint32_t after(uint32_t any) const {
+    return any % (columns * arguments.numDirections);
+  }
   __device__ uint32_t slotOf(uint64_t piece) const {
     return static_cast<uint32_t>(piece & (arguments.pairs.numSlots - 1));
   }
   __device__ uint64_t useOf(uint64_t piece) const { return piece / arguments.pairs.numSlots; }
 
-  /// Each lane for its direction: what the other side did before is seen afterwards.
+  /// Each lane for its column: what the other side did before is seen afterwards.
   __device__ bool isReady(uint64_t piece) {
     const PairGeometry &pairs = arguments.pairs;
     char *own = arguments.arenas[arguments.rank];
@@ -125,18 +140,18 @@ private:
   }
 
   /// After a look in vain. False: there is nothing more to do here.
-  __device__ bool mayWaitOn(uint32_t claimed, bool isOver) {
+  __device__ bool mayWaitOn(uint32_t index, bool isOver) {
     if (!watch.isDue())
       return true;
-    const bool waits = isDirection && !isOver;
+    const bool waits = isColumn && !isOver;
     const Verdict verdict = watch.look(waits ? direction.peer : ~0u);
-    if (verdict == Verdict::Leave && __all_sync(~0u, isEntered || !isDirection))
+    if (verdict == Verdict::Leave && __all_sync(~0u, isEntered || !isColumn))
       return !mayLeave();
     if (verdict == Verdict::GoOn || verdict == Verdict::Leave)
       return true;
     const uint32_t waiting = __ballot_sync(~0u, waits);
     if (verdict == Verdict::Late && lane == static_cast<uint32_t>(__ffs(waiting) - 1)) {
-      GivingUp stuck = whereAbouts(partOf(claimed), 0);
+      GivingUp stuck = whereAbouts(partOf(index), 0);
       stuck.obstacle = {direction.isSend ? interpreter::BlockReason::Credit
                                          : interpreter::BlockReason::Data,
                         0, direction.peer};
@@ -176,8 +191,12 @@ private:
     if (!__shfl_sync(~0u, isLast, 0))
       return;
     __threadfence();
-    if (isDirection) {
-      state.claimed = 0;
+    if (isColumn) {
+      state.claimed[column] = 0;
+      __threadfence();
+    }
+    __syncwarp();
+    if (isFirst) {
       state.entered = 0;
       if (lane == 0)
         state.ended = 0;
@@ -190,15 +209,18 @@ private:
       *static_cast<volatile TransfersOver *>(arguments.isOver) = 1;
   }
 
-  /// Piece `index` of direction d, which is this block's.
-  __device__ void give(uint32_t d, uint32_t index) {
+  /// Piece `index` of the chosen lane's direction, which is this block's.
+  __device__ void give(uint32_t chosen, uint32_t index) {
+    const uint32_t d = __shfl_sync(~0u, number, static_cast<int>(chosen));
     const TransferDirection &of = arguments.directions[d];
     while (index >= endOf(shared.near[d][lastNear(d)]))
       load(d, shared.firstNear[d] + kPartsNear);
+    while (index < shared.near[d][0].firstPiece) // of another column, which is behind
+      load(d, shared.firstNear[d] - kPartsNear);
     const TransferPart &mine = shared.near[d][min(lane, lastNear(d))];
     const uint32_t begun = __ballot_sync(~0u, lane <= lastNear(d) && mine.firstPiece <= index);
     const uint32_t at = 31 - __clz(static_cast<int>(begun));
-    if (lane == d)
+    if (lane == chosen)
       fill(of, shared.near[d][at], shared.firstNear[d] + at, index);
     __syncwarp();
   }
@@ -253,10 +275,10 @@ private:
   }
   /// Of this lane's direction, as far as this block knows.
   __device__ uint32_t partOf(uint32_t index) const {
-    uint32_t at = lastNear(lane);
-    while (at != 0 && shared.near[lane][at].firstPiece > index)
+    uint32_t at = lastNear(number);
+    while (at != 0 && shared.near[number][at].firstPiece > index)
       --at;
-    return shared.firstNear[lane] + at;
+    return shared.firstNear[number] + at;
   }
 
   __device__ GivingUp whereAbouts(uint32_t part, uint32_t isBeginning) const {
@@ -287,11 +309,13 @@ private:
   const TransferArguments &arguments;
   Shared &shared;
   const uint32_t lane;
-  const bool isDirection;
+  const uint32_t columns, column; // of each direction; this lane's
+  const uint32_t number;          // of this lane's direction
+  const bool isColumn, isFirst;   // whether it has one; the first of its direction
   const TransferDirection &direction;
   DirectionState &state;
   WarpWatch watch;
-  uint32_t turn; // the direction that is looked at first
+  uint32_t turn; // the lane that is looked at first
   // This lane's direction.
   bool isEntered = false;
   uint64_t base = 0;                      // the number of the kernel's first piece

@@ -34,7 +34,7 @@ int launchCheck(void *stream, Field field, uint64_t key, uint64_t *wrong);
 int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outKey,
                    occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
                    uint64_t *wrong);
-enum class Misused { OutOfRange, Twice, WithoutEpoch, Receive };
+enum class Misused { OutOfRange, Twice, TwiceAfterAll, WithoutEpoch, Receive };
 /// One block, of which thread block `block` of the grid does it.
 int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t block);
 /// All of them, before anything waits.

@@ -272,6 +272,8 @@ TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
     ring.start(stream);
     if (rank == 0) {
       occlPart_t misused = how == Misused::Receive ? ring.receive : ring.send;
+      if (how == Misused::TwiceAfterAll)
+        ring.produce(stream, 1, Marker::Block);
       if (how == Misused::WithoutEpoch) {
         ring.produce(stream, 1, Marker::Block);
         ring.waitAndCheck(stream, 1);
@@ -285,8 +287,8 @@ TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
       ring.waitAndCheck(stream, 1);
     }
     const std::string why = failureAfter(comms[rank], stream);
-    const char *const want = how == Misused::OutOfRange     ? "there is not: 4"
-                             : how == Misused::Twice        ? "twice: 0"
+    const char *const want = how == Misused::OutOfRange ? "there is not: 4"
+                             : how == Misused::Twice || how == Misused::TwiceAfterAll ? "twice: 0"
                              : how == Misused::WithoutEpoch ? "without an epoch: 0"
                                                             : "marks a receive";
     // Calls of a rank that has heard of it fail.
@@ -296,7 +298,8 @@ TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
   });
 }
 INSTANTIATE_TEST_SUITE_P(Each, PartsMisused,
-                         testing::Values(Misused::OutOfRange, Misused::Twice, Misused::WithoutEpoch,
+                         testing::Values(Misused::OutOfRange, Misused::Twice,
+                                         Misused::TwiceAfterAll, Misused::WithoutEpoch,
                                          Misused::Receive));
 
 TEST_F(Parts, AMissingMarkIsNamedAtTheDeadline) {

@@ -40,7 +40,8 @@ public:
   uint64_t ownKey(uint64_t epoch) const { return keyOf(rank, epoch); }
   uint64_t theirKey(uint64_t epoch) const { return keyOf((rank + numRanks - 1) % numRanks, epoch); }
 
-  /// Into the stream: both begin, and what is to be received is spoilt; the data are made and marked; both waits, and the check.
+  /// Into the stream: both begin, and what is to be received is spoilt; the data are made and
+  /// marked; both waits, and the check.
   void start(cudaStream_t stream);
   void produce(cudaStream_t stream, uint64_t epoch, Marker marker);
   void waitAndCheck(cudaStream_t stream, uint64_t epoch);
