@@ -1,6 +1,6 @@
 /* Transfers of two ranks on devices (docs/decisions/gpu/device-transfers.md): each sends PIECES to the other one in each of ROUNDS groups,
  * through SLOTS slots. A group is a kernel of BLOCKS thread blocks, for which the device has ROOM at a time. A block takes the next
- * piece of any direction whose slot is ready. It may leave at any time, unless it is the last that has not ended; then another one of
+ * piece of a column of any direction whose slot is ready: piece i is in column i % 2. It may leave at any time, unless it is the last that has not ended; then another one of
  * its kernel finds room. Memory is sequentially consistent: the code fences before each word that it stores for the other rank.
  * With -DFAILS any block may give up at any time; what its kernel leaves behind must mislead nobody. With -DCOUNTS the count of a
  * transfer, which a receiver loads beside the word that says that the slot is filled, is looked at as well.
@@ -35,7 +35,9 @@
 
 byte data[2 * SLOTS] = 255; /* at the destination, by source */
 byte filled[2 * SLOTS], emptied[2 * SLOTS];
-byte next[4], claimed[4]; /* of a rank: 2 * rank, and one more of what it sends */
+byte next[4]; /* of a rank: 2 * rank, and one more of what it sends */
+byte claimed[8]; /* of these, two columns */
+#define NEXT(d, column) (claimed[2 * (d) + (column)] * 2 + (column)) /* piece */
 byte ended[2], gone[2], kernel[2], room[2] = ROOM;
 #ifdef FAILS
 bool gaveUp[2];
@@ -50,12 +52,12 @@ byte countUse[2 * SLOTS], count[2 * SLOTS];
 #define STORE_COUNT atomic { /* launchTransfers */ countUse[AT(r, piece)] = COUNT_USE(piece); count[AT(r, piece)] = VALUE(r, k * PIECES + c) }
 #define LOAD_COUNT atomic { /* Chooser::isReady */ seenUse = countUse[AT(1 - r, base[0] + c)]; seen = count[AT(1 - r, base[0] + c)] }
 #define IS_COUNTED (seenUse == COUNT_USE(base[0] + c))
-#define MAY_LOOK true
+#define MAY_LOOK(column) true
 #else
 #define STORE_COUNT skip
 #define LOAD_COUNT skip
 #define IS_COUNTED true
-#define MAY_LOOK (IS_FILLED(base[0] + claimed[2 * r]))
+#define MAY_LOOK(column) (IS_FILLED(base[0] + NEXT(2 * r, column)))
 #endif
 
 #ifdef BREAK_READY
@@ -73,9 +75,9 @@ byte countUse[2 * SLOTS], count[2 * SLOTS];
 #endif
 
 #ifdef BREAK_CLAIM
-#define CLAIM(d, c) claimed[d] = c + 1; has = true
+#define CLAIM(d, c) claimed[2 * (d) + (c) % 2] = (c) / 2 + 1; has = true
 #else
-#define CLAIM(d, c) atomic { /* Chooser::choose */ has = (claimed[d] == c); if :: has -> claimed[d] = c + 1 :: else fi }
+#define CLAIM(d, c) atomic { /* Chooser::choose */ has = (NEXT(d, (c) % 2) == c); if :: has -> claimed[2 * (d) + (c) % 2]++ :: else fi }
 #endif
 
 inline send() { /* Chooser::choose, Chooser::give, copyPiece */
@@ -123,12 +125,37 @@ inline moveOn() { /* Chooser::end */
   next[2 * r + 1] = next[2 * r + 1] + PIECES
 }
 
-#define ARE_ALL_CLAIMED (claimed[2 * r] >= PIECES && claimed[2 * r + 1] >= PIECES)
+#define IS_CLAIMED(d) (NEXT(d, 0) >= PIECES && NEXT(d, 1) >= PIECES)
+#define ARE_ALL_CLAIMED (IS_CLAIMED(2 * r) && IS_CLAIMED(2 * r + 1))
 #ifdef BREAK_LEAVE
 #define MAY_LEAVE true
 #else
 #define MAY_LEAVE (ended[r] + 1 < BLOCKS)
 #endif
+
+#define SENDS(column) \
+    :: NEXT(2 * r + 1, column) < PIECES && IS_EMPTY(base[1] + NEXT(2 * r + 1, column)) && IS_OWN(NEXT(2 * r + 1, column)) -> \
+      c = NEXT(2 * r + 1, column); \
+      if \
+      :: c < PIECES && IS_EMPTY(base[1] + c) -> send() \
+      :: else \
+      fi; \
+      c = 0
+#ifdef COUNTS
+#define FORGET seenUse = 0; seen = 0
+#else
+#define FORGET skip
+#endif
+#define RECEIVES(column) \
+    :: NEXT(2 * r, column) < PIECES && MAY_LOOK(column) && IS_OWN(NEXT(2 * r, column)) -> \
+      c = NEXT(2 * r, column); \
+      LOAD_COUNT; \
+      if \
+      :: c < PIECES && IS_FILLED(base[0] + c) && IS_COUNTED -> receive() \
+      :: else \
+      fi; \
+      FORGET; \
+      c = 0
 
 proctype block(byte r; byte b) { /* launchTransfers */
   byte k, c, piece;
@@ -154,25 +181,10 @@ proctype block(byte r; byte b) { /* launchTransfers */
     :: atomic { /* Chooser::mayWaitOn */ !ARE_ALL_CLAIMED -> gaveUp[r] = true }
       break
 #endif
-    :: claimed[2 * r + 1] < PIECES && IS_EMPTY(base[1] + claimed[2 * r + 1]) && IS_OWN(claimed[2 * r + 1]) ->
-      c = claimed[2 * r + 1];
-      if
-      :: c < PIECES && IS_EMPTY(base[1] + c) -> send()
-      :: else
-      fi;
-      c = 0
-    :: claimed[2 * r] < PIECES && MAY_LOOK && IS_OWN(claimed[2 * r]) ->
-      c = claimed[2 * r];
-      LOAD_COUNT;
-      if
-      :: c < PIECES && IS_FILLED(base[0] + c) && IS_COUNTED -> receive()
-      :: else
-      fi;
-#ifdef COUNTS
-      seenUse = 0;
-      seen = 0;
-#endif
-      c = 0
+    SENDS(0)
+    SENDS(1)
+    RECEIVES(0)
+    RECEIVES(1)
     :: ARE_ALL_CLAIMED ->
       atomic { /* Chooser::end */
         ended[r]++;
@@ -187,8 +199,10 @@ proctype block(byte r; byte b) { /* launchTransfers */
 #ifndef BREAK_NUMBERS
           moveOn();
 #endif
-          claimed[2 * r] = 0;
-          claimed[2 * r + 1] = 0;
+          claimed[4 * r] = 0;
+          claimed[4 * r + 1] = 0;
+          claimed[4 * r + 2] = 0;
+          claimed[4 * r + 3] = 0;
           ended[r] = 0
         :: else
         fi
