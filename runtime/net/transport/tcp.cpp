@@ -153,8 +153,9 @@ bool TcpEndpoint::flush() {
 }
 
 bool TcpEndpoint::isDelivered() const {
-  return isBroken() || isDown() ||
-         std::ranges::all_of(rails, [](const Connection &rail) { return rail.out.isDelivered(); });
+  return isDown() || std::ranges::all_of(rails, [](const Connection &rail) {
+           return rail.out.isBroken() || rail.out.isDelivered();
+         });
 }
 
 // --- The receiving thread.
@@ -229,7 +230,8 @@ bool TcpEndpoint::endFrame(const FrameHeader &header, Sink &sink) {
 }
 
 /// Whether the frame that is due may still come: by a rail that has not ended, and whose next frame
-/// is no other one. Else the endpoint is down. `isDrained`: nothing is there to be read.
+/// is no other one. Else the endpoint is down. `isDrained`: nothing is there to be read. A rail
+/// that the peer has closed is not named: the peer may have done so for one that is cut.
 bool TcpEndpoint::mayGoOn(bool isDrained) {
   const Connection *ended = nullptr;
   const FrameHeader *early = nullptr;
@@ -247,7 +249,7 @@ bool TcpEndpoint::mayGoOn(bool isDrained) {
   if (mayCome && !isLate)
     return true;
   if (ended)
-    fail(ended, ended->in.whyEnded());
+    fail(ended->in.isClosed() ? nullptr : ended, ended->in.whyEnded());
   else
     fail(nullptr, "the peer has sent frame " + std::to_string(early->number) +
                       " in the place of frame " + std::to_string(numReceived));

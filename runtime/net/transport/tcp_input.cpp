@@ -40,8 +40,9 @@ uint64_t TcpInput::read() {
     }
     if (got < 0 && errno == EINTR)
       continue;
-    if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-      ended = got == 0 ? "closed by the peer" : strerror(errno);
+    closed = got == 0;
+    if (closed || (errno != EAGAIN && errno != EWOULDBLOCK))
+      ended = closed ? "closed by the peer" : strerror(errno);
     return 0;
   }
 }

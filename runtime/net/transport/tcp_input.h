@@ -21,7 +21,8 @@ public:
   uint64_t read();
   /// Why nothing will come any more; empty: it may.
   const std::string &whyEnded() const { return ended; }
-
+  /// The peer has closed it: so nothing is wrong with it.
+  bool isClosed() const { return closed; }
   /// Whether the header of the next frame is there.
   bool hasHeader();
   /// Of that, or of the frame that is under way.
@@ -42,6 +43,7 @@ private:
   uint64_t left = 0;          // its bytes that have not come
   bool isWord = false;        // these are one
   std::string ended;
+  bool closed = false;
 };
 
 } // namespace occl::net

@@ -5,17 +5,23 @@
 #include <cstring>
 #include <openssl/crypto.h>
 #include <span>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <utility>
-
 namespace occl::net {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 1s;
-constexpr size_t kMostGuests = 16;
+constexpr auto kPatience = 500ms;
+constexpr size_t kMostGuests = 64;
 
+/// A communicator needs descriptors for other things, too: a quarter of them is left.
+bool leavesRoom(const Descriptor &socket) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         static_cast<rlim_t>(socket.get()) < limit.rlim_cur / 4 * 3;
+}
 /// `side`: 'I' of who connects, 'R' of who answers.
 Hash proofOf(char side, const RailSecret &secret, uint32_t index) {
   struct {
@@ -56,7 +62,7 @@ Heard hear(const Descriptor &socket, std::span<std::byte> into, size_t &heard) {
 } // namespace
 
 void RailCaller::call(uint32_t index, const Address &from, const Address &to) {
-  if (auto socket = beginConnect(from, to); socket.ok())
+  if (auto socket = beginConnect(from, to); socket.ok() && leavesRoom(*socket))
     calls.push_back({index, std::move(*socket)});
 }
 
@@ -89,6 +95,8 @@ StatusOr<RailHost> RailHost::listen() {
   auto listener = listenOnPort(0);
   if (!listener.ok())
     return listener.status();
+  if (!leavesRoom(*listener))
+    return Status(StatusCode::SystemError, "too few descriptors are left");
   const auto address = addressOf(*listener);
   if (!address.ok())
     return address.status();

@@ -104,7 +104,7 @@ TEST_F(Connecting, StrangersDoNotKeepOthersOut) {
   const RailSecret secret = secretOf(host);
   RailCaller caller(secret);
   caller.call(1, loopback(0), there());
-  const Both done = advance(caller, host, secret, {false, true});
+  const Both done = advance(caller, host, secret, {false, true}, 1900ms); // the trial has 2 s
   EXPECT_TRUE(done.calls && done.hosts);
   EXPECT_TRUE(caller.sockets[1].valid() && host.sockets[1].valid());
 }

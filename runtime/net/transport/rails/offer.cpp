@@ -75,6 +75,8 @@ uint8_t onesIn(std::span<const uint8_t> mask) {
   return static_cast<uint8_t>(ones);
 }
 
+bool isLinkLocal(const in_addr &address) { return ntohl(address.s_addr) >> 16 == 0xa9fe; }
+
 /// A link-local address means another machine on each interface.
 std::optional<OfferedAddress> addressIn(const ifaddrs &each) {
   constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
@@ -86,6 +88,8 @@ std::optional<OfferedAddress> addressIn(const ifaddrs &each) {
   if (each.ifa_addr->sa_family == AF_INET) {
     const auto *ipv4 = reinterpret_cast<const sockaddr_in *>(each.ifa_addr),
                *ofIpv4 = reinterpret_cast<const sockaddr_in *>(each.ifa_netmask);
+    if (isLinkLocal(ipv4->sin_addr))
+      return std::nullopt;
     address.host[10] = address.host[11] = 0xff;
     std::memcpy(&address.host[12], &ipv4->sin_addr, sizeof ipv4->sin_addr);
     std::memcpy(&mask[12], &ofIpv4->sin_addr, sizeof ofIpv4->sin_addr);
@@ -135,7 +139,9 @@ StatusOr<TcpOffer> tcpOffer() {
   offer.connections = *connections;
   const std::string names = setting("OCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
                     family = setting("NCCL_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY");
-  offer.isNamed = !names.empty();
+  const bool isFamily = family == "AF_INET" || family == "AF_INET6";
+  offer.isNamed = !names.empty() && !names.starts_with('^');
+  offer.isRestricted = !names.empty() || isFamily;
   ifaddrs *all = nullptr;
   if (getifaddrs(&all) != 0)
     return offer; // then there is the connection by which ranks have met
@@ -145,8 +151,8 @@ StatusOr<TcpOffer> tcpOffer() {
   for (const ifaddrs *each = all; each && offer.count < TcpOffer::kMost; each = each->ifa_next) {
     auto address = addressIn(*each);
     if (!address || !choice.takes(each->ifa_name) ||
-        (!offer.isNamed && (each->ifa_flags & IFF_LOOPBACK)) ||
-        (!family.empty() && (family == "AF_INET") != address->isIpv4()))
+        (!offer.isNamed && (each->ifa_flags & (IFF_LOOPBACK | IFF_POINTOPOINT))) ||
+        (isFamily && (family == "AF_INET") != address->isIpv4()))
       continue;
     address->speed = speedOf(socket, each->ifa_name);
     offer.addresses[offer.count++] = *address;

@@ -31,9 +31,10 @@ struct TcpOffer {
   uint32_t count = 0;
   /// That the rank wants for each interface.
   uint32_t connections = 1;
-  /// Its interfaces have been named: others are not to be used, and these whatever their speed.
+  /// Its interfaces have been named, so that they are used whatever their speed.
   uint32_t isNamed = 0;
-  uint32_t unused = 0;
+  /// Some have been named or left out: others than these are not to be used.
+  uint32_t isRestricted = 0;
   std::array<OfferedAddress, kMost> addresses;
 };
 

@@ -18,26 +18,37 @@ uint8_t indexOf(const TcpOffer &offer, const Address &address) {
   return found == all.end() ? RailPair::kUnknown : static_cast<uint8_t>(found - all.begin());
 }
 
+/// Mbit/s that the two threads of a rank fill about: more links than that takes cost time.
+constexpr uint64_t kEnoughSpeed = 25'000;
+
 /// One rank, while its interfaces are given away.
 struct Side {
   const TcpOffer &offer;
   const uint8_t met; // index of the address by which the ranks have met
   std::set<std::string> taken = {};
+  uint64_t speed = 0; // of these
 
   /// Whether data may go by the connection by which they have met.
-  bool allowsMet() const { return offer.isNamed == 0 || met != RailPair::kUnknown; }
+  bool allowsMet() const { return offer.isRestricted == 0 || met != RailPair::kUnknown; }
+  /// Unless it is named, one as fast as that of the address by which they have met, or, where this
+  /// is left out, as the first one; of which more are needed, as far as the system knows.
   bool allows(const OfferedAddress &address) const {
     if (taken.contains(address.name()))
       return false;
-    return offer.isNamed != 0 ||
-           (met != RailPair::kUnknown && offer.addresses[met].speed == address.speed);
+    if (offer.isNamed != 0)
+      return true;
+    if (met == RailPair::kUnknown)
+      return offer.isRestricted != 0 && taken.empty();
+    return address.speed != 0 && offer.addresses[met].speed == address.speed &&
+           speed + address.speed <= kEnoughSpeed;
   }
   void take(uint8_t index) {
-    if (index != RailPair::kUnknown)
-      taken.insert(offer.addresses[index].name());
+    if (index == RailPair::kUnknown)
+      return;
+    taken.insert(offer.addresses[index].name());
+    speed += offer.addresses[index].speed;
   }
 };
-
 /// Whether some pair is of this subnet: then the system decides which of them sends.
 bool isTaken(const OfferedAddress &address, const RailPairs &pairs, const TcpOffer &first) {
   return std::ranges::any_of(std::span(pairs.pairs).first(pairs.count), [&](const RailPair &pair) {

@@ -23,7 +23,7 @@ Address addressAt(const std::string &host) {
 }
 
 OfferedAddress at(const std::string &name, const std::string &host, unsigned bits,
-                  uint32_t speed = 10000) {
+                  uint32_t speed = 5000) {
   OfferedAddress address;
   name.copy(address.interface.data(), address.interface.size() - 1);
   address.host = addressAt(host).host;
@@ -35,7 +35,7 @@ OfferedAddress at(const std::string &name, const std::string &host, unsigned bit
 TcpOffer offerOf(const std::vector<OfferedAddress> &addresses, bool isNamed = false,
                  uint32_t connections = 1) {
   TcpOffer offer;
-  offer.isNamed = isNamed;
+  offer.isNamed = offer.isRestricted = isNamed;
   offer.connections = connections;
   for (const OfferedAddress &address : addresses)
     offer.addresses[offer.count++] = address;
@@ -117,8 +117,36 @@ TEST(RailPairs, InterfacesOfAnotherSpeedCountOnlyIfTheyAreNamed) {
   EXPECT_EQ(pairsOf(offerOf({kA0, slow}), offerOf({kB0, kB1})), "met");
   EXPECT_EQ(pairsOf(offerOf({kB0, kB1}), offerOf({kA0, slow}), "10.0.0.2", "10.0.0.1"), "met");
   EXPECT_EQ(pairsOf(offerOf({kA0, slow}, true), offerOf({kB0, kB1})), "met eth1-ens1");
+  // Whose speed the system does not tell may be anything.
+  EXPECT_EQ(pairsOf(offerOf({at("eth0", "10.0.0.1", 24, 0), at("eth1", "10.0.1.1", 24, 0)}),
+                    offerOf({kB0, kB1})),
+            "met");
   // Translated addresses: nothing is known of the one by which they have met.
   EXPECT_EQ(pairsOf(offerOf({kA0, kA1}), offerOf({kB0, kB1}), "10.0.0.1", "8.8.8.8"), "met");
+}
+
+/// Two threads do not fill more.
+TEST(RailPairs, AFastInterfaceIsEnough) {
+  for (const bool isNamed : {false, true}) {
+    const OfferedAddress a0 = at("eth0", "10.0.0.1", 24, 100'000),
+                         a1 = at("eth1", "10.0.1.1", 24, 100'000);
+    EXPECT_EQ(pairsOf(offerOf({a0, a1}, isNamed), offerOf({kB0, kB1})),
+              isNamed ? "met eth1-ens1" : "met");
+  }
+  const std::vector<OfferedAddress> three = {at("eth0", "10.0.0.1", 24, 10'000),
+                                             at("eth1", "10.0.1.1", 24, 10'000),
+                                             at("eth2", "fd01::1", 64, 10'000)};
+  EXPECT_EQ(pairsOf(offerOf(three), offerOf({kB0, kB1, kB2})), "met eth1-ens1");
+}
+
+/// What is left out names no other.
+TEST(RailPairs, InterfacesThatAreLeftOut) {
+  TcpOffer a = offerOf({kA0, at("eth1", "10.0.1.1", 24, 1000)});
+  a.isRestricted = 1;
+  EXPECT_EQ(pairsOf(a, offerOf({kB0, kB1})), "met");
+  TcpOffer without = offerOf({kA1, kA2});
+  without.isRestricted = 1;
+  EXPECT_EQ(pairsOf(without, offerOf({kB0, kB1, kB2})), "eth1-ens1");
 }
 
 TEST(RailPairs, NamesThatLeaveOutTheInterfaceByWhichRanksHaveMet) {
@@ -218,8 +246,11 @@ TEST_F(Environment, NamesOfInterfaces) {
   EXPECT_TRUE(hasLoopback());
   EXPECT_EQ(tcpOffer()->isNamed, 1u);
   EXPECT_EQ(tcpOffer()->addresses[0].prefixBits, 96 + 8);
+  EXPECT_EQ(tcpOffer()->isRestricted, 1u);
   setenv("OCCL_SOCKET_IFNAME", "^lo", 1);
   EXPECT_FALSE(hasLoopback()) << "it comes before NCCL's";
+  EXPECT_EQ(tcpOffer()->isNamed, 0u);
+  EXPECT_EQ(tcpOffer()->isRestricted, 1u);
   setenv("OCCL_SOCKET_IFNAME", "l", 1);
   EXPECT_TRUE(hasLoopback());
   setenv("NCCL_SOCKET_FAMILY", "AF_INET6", 1);
