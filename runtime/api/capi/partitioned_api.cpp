@@ -1,8 +1,10 @@
 // Partitioned sends and receives, and what is done with all partitioned requests:
-// occl_partitioned.h. call_api.cpp makes those of collectives.
+// occl_partitioned.h, and on devices occl_partitioned_device.h. call_api.cpp makes those of
+// collectives.
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/occl_partitioned.h"
+#include "runtime/api/occl_partitioned_device.h"
 
 #include "runtime/base/data_type.h"
 #include "support/nvtx/ranges.h"
@@ -108,6 +110,20 @@ template <class Call> occlResult_t with(const char *function, occlPart_t part, C
   return guarded(function, part->comm, [&]() -> Status { return callWith(*part, call); });
 }
 
+/// call(requests, request) of a request on a device.
+template <class Call> occlResult_t onDevice(const char *function, occlPart_t part, Call call) {
+  if (!part)
+    return reportInvalid(function, "part must not be NULL");
+  return guarded(function, part->comm, [&]() -> Status {
+    if (!part->onDevice)
+      return invalid(part->comm->gpu
+                         ? "partitioned collectives are on hosts alone yet"
+                         : "the communicator is on hosts, where epochs are not work of streams: "
+                           "see occlPstart, occlPready and occlPwait");
+    return call(part->comm->gpu->parts(), *part->onDevice);
+  });
+}
+
 } // namespace
 
 occlPart_t occl::communicator::adoptPart(occlComm &comm, occlPart part) {
@@ -201,6 +217,44 @@ occlResult_t occlPfree(occlPart_t part) {
       return freed;
     std::lock_guard lock(comm->partsMutex);
     comm->parts.erase(part);
+    return {};
+  });
+}
+
+// --- as work of streams ---
+
+occlResult_t occlPstartOn(occlPart_t part, void *stream) {
+  return onDevice("occlPstartOn", part,
+                  [&](auto &requests, auto &request) { return requests.start(request, stream); });
+}
+
+occlResult_t occlPreadyOn(occlPart_t part, int64_t first, int64_t last, void *stream) {
+  return onDevice("occlPreadyOn", part, [&](auto &requests, auto &request) -> Status {
+    if (first < 0 || last < first || last >= OCCL_MAX_PARTITIONS)
+      return invalid("there are no partitions " + std::to_string(first) + " to " +
+                     std::to_string(last));
+    return requests.mark(request, {static_cast<uint64_t>(first), static_cast<uint64_t>(last) + 1},
+                         stream);
+  });
+}
+
+occlResult_t occlPprepareOn(occlPart_t part, void *stream) {
+  return onDevice("occlPprepareOn", part,
+                  [&](auto &requests, auto &request) { return requests.prepare(request, stream); });
+}
+
+occlResult_t occlPwaitOn(occlPart_t part, void *stream) {
+  return onDevice("occlPwaitOn", part, [&](auto &requests, auto &request) {
+    const nvtx::Range range([] { return nvtx::Named{"occlPwaitOn", 0, 0}; });
+    return requests.wait(request, stream);
+  });
+}
+
+occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle) {
+  return onDevice("occlPdevice", part, [&](auto &requests, auto &request) -> Status {
+    if (!handle)
+      return invalid("handle must not be NULL");
+    handle->state = requests.stateOf(request);
     return {};
   });
 }
