@@ -65,10 +65,11 @@ int main(void) {
   return code == MPI_ERR_COMM ? 0 : 1; /* nothing has been attached */
 }
 PROGRAM
-  for language in c c++; do
+  for standard in c99 c11 gnu17 c++20; do
+    language=$([[ $standard == c++* ]] && echo c++ || echo c)
     # shellcheck disable=SC2046
-    OMPI_CXX=g++ "$([ $language = c ] && echo mpicc || echo mpic++)" -x $language -DOMPI_SKIP_MPICXX -Wall -Wextra -Werror mpix.c \
-      -x none $(pkg-config --cflags --libs occl) -o mpix
+    OMPI_CXX=g++ "$([ "$language" = c ] && echo mpicc || echo mpic++)" -x "$language" -std=$standard -pedantic -DOMPI_SKIP_MPICXX \
+      -Wall -Wextra -Werror mpix.c -x none $(pkg-config --cflags --libs occl) -o mpix
     OMPI_MCA_btl=self OMPI_MCA_plm=isolated TMPDIR=/tmp ./mpix
   done
 fi

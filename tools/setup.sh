@@ -16,8 +16,9 @@ packages=(
   iproute2 # ip: network namespaces in the place of machines, for tests
   pkg-config # the example that builds against the installed library
   spin # verifies the model of the daemon (test/model)
-  openmpi-bin libopenmpi-dev # the header with MPI's names is tested with it, and benchmarks compare with it
 )
+# The header with MPI's names is tested with it, and benchmarks compare with it; without it Bazel leaves those out.
+optional=(openmpi-bin libopenmpi-dev)
 for group in "$@"; do
   case "$group" in
   bench) packages+=(python3-matplotlib) ;; # draws plots
@@ -38,16 +39,26 @@ for group in "$@"; do
 done
 
 # An unknown package makes dpkg-query fail; the others are listed all the same.
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
-missing=()
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" "${optional[@]}" 2>/dev/null || true)
+missing=() wanted=()
 for package in "${packages[@]}"; do
   grep -qx "installed $package" <<<"$installed" || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+for package in "${optional[@]}"; do
+  grep -qx "installed $package" <<<"$installed" || wanted+=("$package")
+done
+[ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ] && exit 0
+
+go_without() {
+  echo "tools/setup.sh: going on without ${wanted[*]}: $1" >&2
+}
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
+  if ! command -v sudo >/dev/null && [ ${#missing[@]} -eq 0 ]; then
+    go_without "only root can install them"
+    exit 0
+  elif ! command -v sudo >/dev/null; then
     echo "These packages are missing; run this as root, or install sudo:" >&2
     echo "  apt-get install ${missing[*]}" >&2
     exit 1
@@ -55,8 +66,16 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 
-echo "Installing ${#missing[@]} packages: ${missing[*]}"
-"${as_root[@]}" apt-get -q update
+install() {
+  echo "Installing $# packages: $*"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
+}
+
+if ! "${as_root[@]}" apt-get -q update; then
+  [ ${#missing[@]} -eq 0 ] || exit 1
+  go_without "the package sources cannot be read"
+  exit 0
+fi
 unavailable=()
 for package in "${missing[@]}"; do
   policy=$(apt-cache policy "$package")
@@ -67,5 +86,5 @@ if [ ${#unavailable[@]} -ne 0 ]; then
   echo "OCCL builds on Debian 12 (bookworm). Its main archive has them all; see /etc/apt/sources.list." >&2
   exit 1
 fi
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-  apt-get -q install -y --no-install-recommends "${missing[@]}"
+[ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
+[ ${#wanted[@]} -eq 0 ] || install "${wanted[@]}" || go_without "they cannot be installed"

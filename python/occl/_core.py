@@ -179,7 +179,7 @@ class Core:
             self._leave()
 
     def _has_in_flight(self) -> bool:
-        return bool(self._requests) or any(part._is_active for part in self._parts)
+        return bool(self._requests) or any(part._is_active for part in list(self._parts))
 
     def _forget(self, number: int) -> None:
         self._requests.pop(number, None)
@@ -224,6 +224,8 @@ def _in_child() -> None:
         comm._closing = threading.Lock()
         comm._users.clear()
         comm._requests.clear()
+        for part in list(comm._parts):
+            part._forget()
         comm._parts.clear()
         if comm._work is not None:
             comm._work.forget()

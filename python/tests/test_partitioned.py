@@ -228,6 +228,47 @@ def test_what_is_left_ends_with_the_communicator(job):
         left.ready(0)
 
 
+def test_an_exception_inside_of_a_call_leaves_it_closable(job):
+    """KeyboardInterrupt may come between a call and the note that it has ended."""
+    def body(comm):
+        with comm.psend(np.zeros(8), 4, 0) as send:
+            send._users.append(threading.get_ident())
+        assert send.is_closed
+
+    job(1)(body)
+
+
+def test_an_exception_behind_a_start_leaves_it_started(job, monkeypatch):
+    def body(comm):
+        field, got = np.arange(8.0), np.zeros(8)
+        send, receive = comm.psend(field, 4, 0), comm.precv(got, 4, 0)
+        call = occl.partitioned.Partitioned._call
+
+        def interrupted(part, *arguments, **options):
+            call(part, *arguments, **options)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(occl.partitioned.Partitioned, "_call", interrupted)
+            send.start()
+        assert "started" in repr(send) and "not started" not in repr(send)
+        with pytest.raises(occl.InvalidArgumentError, match="has been started"):
+            send.start()
+        assert "not started" not in repr(send)
+        with pytest.raises(occl.ClosedError):
+            closed = comm.psend(field, 4, 0, tag=1)
+            closed.close()
+            closed.start()
+        assert not closed._is_active
+        receive.start()
+        send.ready(range(4))
+        send.close()
+        receive.close()
+        assert (got == field).all()
+
+    job(1)(body)
+
+
 def test_tensors_of_torch(job):
     torch = pytest.importorskip("torch")
 

@@ -171,6 +171,42 @@ def test_fork_after_init(ranks):
         assert out == "ready\nchild: refused\nchild: closed\n2.0\n" and status == 0, (out, err)
 
 
+def test_fork_with_partitioned_requests(ranks):
+    """Of the child they are closed, whatever a thread does with them in the parent."""
+    job = ranks(2, """
+        field = np.arange(8.0) if comm.rank == 0 else np.zeros(8)
+        made = comm.psend(field, 4, 1) if comm.rank == 0 else comm.precv(field, 4, 0)
+        idle = comm.psend(field.copy(), 4, 1 - comm.rank, 1)
+        with made as request:
+            request.start()
+            waits = threading.Thread(target=request.wait)
+            waits.start()
+            while not request._users:
+                time.sleep(0.001)
+            child = os.fork()
+            if child == 0:
+                with request:
+                    pass
+                idle.close()
+                try:
+                    request.ready(0)
+                except occl.ClosedError:
+                    os.write(1, b"child: refused\\n")
+                comm.close()
+                os.write(1, b"child: closed\\n")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            comm.barrier()
+            if comm.rank == 0:
+                request.ready(range(4))
+            waits.join()
+        print(field[7], flush=True)
+        comm.close()
+        """)
+    for status, out, err in job.end():
+        assert out == "ready\nchild: refused\nchild: closed\n7.0\n" and status == 0, (out, err)
+
+
 def test_multiprocessing_by_fork(ranks):
     """As loaders of data do: their ends are no matter to the ranks."""
     job = ranks(2, """

@@ -9,8 +9,10 @@
  *   MPIX_Request_free(&request);
  *
  * Functions mean what MPI 4 says of those without the X, and occl_partitioned.h is the reference
- * for shapes, progress, threads and ownership. They take requests of their own type alone, match
- * each other alone, and call no MPI but where one is made: MPI_THREAD_FUNNELED is enough.
+ * for shapes, progress, threads and ownership. They take requests of their own type alone, and
+ * match each other alone. The calling thread calls MPI where a communicator or a request is made,
+ * and to fill a status that is given. So with MPI_THREAD_FUNNELED any thread may mark, ask, and
+ * wait with MPI_STATUS_IGNORE; the main thread does the rest.
  *
  * Errors. A function returns MPI_SUCCESS or a class of MPI's, and calls no error handler;
  * MPIX_Error_text says what is wrong. Misuse changes nothing: MPI_ERR_ARG, _COUNT, _RANK, _TAG,
@@ -28,7 +30,7 @@
 
 #include "mpix_occl_types.h"
 
-#include <time.h>
+#include <sched.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -40,12 +42,17 @@ typedef struct mpixRequest *MPIX_Request;
 #define MPIX_REQUEST_NULL ((MPIX_Request)NULL)
 
 struct mpixRequest {
-  occlPart_t part; /* NULL: of MPI_PROC_NULL */
+  occlPart_t part;     /* NULL: of MPI_PROC_NULL */
+  struct mpixComm *at; /* that it keeps; NULL with part */
   int isReceive, isSend;
   int isActive; /* from its start to its end; threads read it meanwhile */
   int partitions;
   int peer, tag; /* of a receive, for its status, as is the next */
   uint64_t bytes;
+  /* Of a send to MPI_PROC_NULL, whose epoch ends as all are marked: how many are not, and a byte
+   * for each partition that is. */
+  int left;
+  unsigned char *marks;
 };
 
 /* Why the last call of this thread that failed did; "" before. Valid until its next one. */
@@ -56,13 +63,23 @@ static inline const char *MPIX_Error_text(void) { return mpixText; }
 struct mpixComm {
   occlComm_t occl;
   int rank, size;
+  int users; /* the attribute, and each request: MPI frees communicators before their requests */
 };
 
-static inline int mpixForget(MPI_Comm comm, int keyval, void *attached, void *extra) {
-  struct mpixComm *const it = (struct mpixComm *)attached;
-  (void)comm, (void)keyval, (void)extra;
+static inline void mpixKeep(struct mpixComm *it) {
+  __atomic_fetch_add(&it->users, 1, __ATOMIC_RELAXED);
+}
+/* Calls no MPI: it may have been finalized. */
+static inline void mpixLetGo(struct mpixComm *it) {
+  if (__atomic_fetch_sub(&it->users, 1, __ATOMIC_ACQ_REL) != 1)
+    return;
   occlCommDestroy(it->occl);
   free(it);
+}
+
+static inline int mpixForget(MPI_Comm comm, int keyval, void *attached, void *extra) {
+  (void)comm, (void)keyval, (void)extra;
+  mpixLetGo((struct mpixComm *)attached);
   return MPI_SUCCESS;
 }
 
@@ -89,13 +106,12 @@ static inline int mpixIsWithinOneMachine(MPI_Comm comm, int size) {
 }
 
 /* Gives the communicator what its partitioned requests need, until MPIX_Comm_detach or
- * MPI_Comm_free: collective, one thread at a time. Duplicates have none. config may be NULL;
- * timeoutMs in it is the deadline of every epoch. MPI_ERR_COMM: it has it already, is an
- * inter-communicator, or of several machines. */
+ * MPI_Comm_free, and until those are freed: collective, one thread at a time. Duplicates have none.
+ * config may be NULL; timeoutMs in it is the deadline of every epoch. MPI_ERR_COMM: it has it
+ * already, is an inter-communicator, or of several machines. */
 static inline int MPIX_Comm_attach(MPI_Comm comm, const occlConfig_t *config) {
   struct mpixComm *it = NULL;
   char name[64] = "";
-  struct timespec now;
   int isBetween = 0;
   if (comm == MPI_COMM_NULL)
     return mpixFail(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL");
@@ -115,10 +131,9 @@ static inline int MPIX_Comm_attach(MPI_Comm comm, const occlConfig_t *config) {
     return mpixFail(MPI_ERR_COMM, "this communicator is of several machines, between which there "
                                   "are no partitioned requests yet");
   }
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (it->rank == 0)
-    snprintf(name, sizeof name, "mpix-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec,
-             now.tv_nsec);
+  if (it->rank == 0) /* other sandboxes may have the same numbers of processes */
+    snprintf(name, sizeof name, "mpix-%ld-%.0f-%llx", (long)getpid(), MPI_Wtime() * 1e9,
+             (unsigned long long)(uintptr_t)it);
   MPI_Bcast(name, sizeof name, MPI_CHAR, 0, comm);
   const occlResult_t made =
       occlCommInitRank(&it->occl, (uint32_t)it->size, (uint32_t)it->rank, name, config);
@@ -126,12 +141,13 @@ static inline int MPIX_Comm_attach(MPI_Comm comm, const occlConfig_t *config) {
     free(it);
     return mpixResult(made, MPI_ERR_ARG);
   }
+  it->users = 1;
   if (mpixKeyval == MPI_KEYVAL_INVALID)
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpixForget, &mpixKeyval, NULL);
   return MPI_Comm_set_attr(comm, mpixKeyval, it);
 }
 
-/* Of all ranks that have ended their epochs; requests that are left end with it. */
+/* Of all ranks. Requests that are left live on, and what they need with the last of them. */
 static inline int MPIX_Comm_detach(MPI_Comm comm) {
   struct mpixComm *it = NULL;
   const int code = mpixAttached(comm, &it);
@@ -140,13 +156,19 @@ static inline int MPIX_Comm_detach(MPI_Comm comm) {
 
 /* --- Sends and receives. */
 
-static inline int mpixAdopt(const struct mpixRequest *made, MPIX_Request *request) {
-  MPIX_Request it = (MPIX_Request)malloc(sizeof *it);
+/* `at` has made it, or is NULL. */
+static inline int mpixAdopt(const struct mpixRequest *made, struct mpixComm *at,
+                            MPIX_Request *request) {
+  MPIX_Request it = (MPIX_Request)malloc(sizeof *it + (made->part ? 0 : (size_t)made->partitions));
   if (!it) {
     occlPfree(made->part);
     return mpixFail(MPI_ERR_NO_MEM, "there is no memory");
   }
   *it = *made;
+  it->at = at;
+  it->marks = (unsigned char *)(it + 1);
+  if (at)
+    mpixKeep(at);
   *request = it;
   return MPI_SUCCESS;
 }
@@ -188,7 +210,7 @@ static inline int mpixTransferInit(int isSend, void *buffer, int partitions, MPI
   made.peer = peer;
   made.tag = peer == MPI_PROC_NULL ? MPI_ANY_TAG : tag;
   if (peer == MPI_PROC_NULL)
-    return mpixAdopt(&made, request);
+    return mpixAdopt(&made, NULL, request);
   if (!buffer && shape.all != 0)
     return mpixFail(MPI_ERR_BUFFER, "the buffer is NULL, or MPI_BOTTOM, which is none");
   made.bytes = shape.flat.elements ? shape.all / shape.flat.elements * shape.flat.bytes : 0;
@@ -197,10 +219,11 @@ static inline int mpixTransferInit(int isSend, void *buffer, int partitions, MPI
                                                   shape.flat.type, peer, tag, &config, &made.part)
                                   : occlPrecvInit(at->occl, buffer, partitions, shape.count,
                                                   shape.flat.type, peer, tag, &config, &made.part);
-  return result == occlSuccess ? mpixAdopt(&made, request) : mpixResult(result, MPI_ERR_ARG);
+  return result == occlSuccess ? mpixAdopt(&made, at, request) : mpixResult(result, MPI_ERR_ARG);
 }
 
-/* Local. count is of a partition. With MPI_PROC_NULL nothing is sent, and marks are checked. */
+/* Local. count is of a partition. With MPI_PROC_NULL nothing is sent, and the
+ * epoch ends when all partitions are marked, as those of others do. */
 static inline int MPIX_Psend_init(const void *buffer, int partitions, MPI_Count count,
                                   MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                                   MPI_Info info, MPIX_Request *request) {
@@ -233,6 +256,10 @@ static inline int MPIX_Start(MPIX_Request *request) {
     return code;
   if (!(*request)->part && mpixIsActive(*request))
     return mpixFail(MPI_ERR_REQUEST, "the request has been started, and has not ended");
+  if (!(*request)->part && (*request)->isSend) {
+    memset((*request)->marks, 0, (size_t)(*request)->partitions);
+    __atomic_store_n(&(*request)->left, (*request)->partitions, __ATOMIC_RELAXED);
+  }
   const occlResult_t started = (*request)->part ? occlPstart((*request)->part) : occlSuccess;
   if (started == occlSuccess)
     mpixSetActive(*request, 1);
@@ -262,29 +289,51 @@ static inline int MPIX_Pbuf_prepareall(int number, const MPIX_Request requests[]
   return code;
 }
 
-/* What OCCL says of marks where there is nobody to send to. */
-static inline int mpixMarkNobody(MPIX_Request request, int first, int last) {
+/* What OCCL does, where there is nobody to send to: marks those of the list, or, without one,
+ * `number` from `first` on. */
+static inline int mpixMarkNobody(MPIX_Request request, const int *list, int64_t first,
+                                 int64_t number) {
+  int made = 0;
+  int64_t again = -1;
   if (!request->isSend)
     return mpixFail(MPI_ERR_REQUEST, "only partitions of a send are marked ready");
-  if (first < 0 || last < first || last >= request->partitions)
-    return mpixFail(MPI_ERR_ARG, "there are no partitions %d to %d of %d", first, last,
-                    request->partitions);
-  return mpixIsActive(request) ? MPI_SUCCESS
-                               : mpixFail(MPI_ERR_REQUEST, "the request has not been started");
+  for (int64_t i = 0; i < number; ++i) {
+    const int64_t p = list ? list[i] : first + i;
+    if (p < 0 || p >= request->partitions)
+      return mpixFail(MPI_ERR_ARG, "there is no partition %lld of %d", (long long)p,
+                      request->partitions);
+  }
+  if (!mpixIsActive(request))
+    return mpixFail(MPI_ERR_REQUEST, "the request has not been started");
+  for (int64_t i = 0; i < number; ++i) {
+    const int64_t p = list ? list[i] : first + i;
+    if (!__atomic_exchange_n(&request->marks[p], 1, __ATOMIC_ACQ_REL))
+      ++made;
+    else if (again < 0)
+      again = p;
+  }
+  if (made) /* The last access: if none is left another thread may free the request. */
+    __atomic_fetch_sub(&request->left, made, __ATOMIC_ACQ_REL);
+  return again < 0 ? MPI_SUCCESS
+                   : mpixFail(MPI_ERR_ARG, "partition %lld is ready already in this epoch",
+                              (long long)again);
 }
-/* Which class it is depends on what is wrong: the request, or what is said of it. */
-static inline int mpixMarked(MPIX_Request request, occlResult_t result) {
-  return mpixResult(result,
-                    request->isReceive || !mpixIsActive(request) ? MPI_ERR_REQUEST : MPI_ERR_ARG);
+/* The class of a mark that is refused: of the request, or of what is said of it. Asked before the
+ * mark, behind which another thread may see the end and free the request. */
+static inline int mpixMisuse(MPIX_Request request) {
+  return request->isReceive || !mpixIsActive(request) ? MPI_ERR_REQUEST : MPI_ERR_ARG;
 }
 
 static inline int MPIX_Pready_range(int first, int last, MPIX_Request request) {
   const int code = mpixIsThere(&request);
   if (code != MPI_SUCCESS)
     return code;
+  if (!request->part && last < first)
+    return mpixFail(MPI_ERR_ARG, "there are no partitions %d to %d", first, last);
   if (!request->part)
-    return mpixMarkNobody(request, first, last);
-  return mpixMarked(request, occlPreadyRange(request->part, first, last));
+    return mpixMarkNobody(request, NULL, first, (int64_t)last - first + 1);
+  const int misuse = mpixMisuse(request);
+  return mpixResult(occlPreadyRange(request->part, first, last), misuse);
 }
 /* All but those that are ready already; none if one is no partition. */
 static inline int MPIX_Pready_list(int length, const int partitions[], MPIX_Request request) {
@@ -292,15 +341,16 @@ static inline int MPIX_Pready_list(int length, const int partitions[], MPIX_Requ
   int code = mpixIsThere(&request);
   if (code == MPI_SUCCESS && (length < 0 || (length > 0 && !partitions)))
     code = mpixFail(MPI_ERR_ARG, "the length is %d%s", length, length < 0 ? "" : ", the list NULL");
-  for (int i = 0; i < length && code == MPI_SUCCESS && !request->part; ++i)
-    code = mpixMarkNobody(request, partitions[i], partitions[i]);
-  if (code != MPI_SUCCESS || !request->part)
+  if (code != MPI_SUCCESS)
     return code;
+  if (!request->part)
+    return mpixMarkNobody(request, partitions, 0, length);
   if (length > 64 && !(list = (int64_t *)malloc((size_t)length * sizeof *list)))
     return mpixFail(MPI_ERR_NO_MEM, "there is no memory");
   for (int i = 0; i < length; ++i)
     list[i] = partitions[i];
-  code = mpixMarked(request, occlPreadyList(request->part, (uint64_t)length, list));
+  const int misuse = mpixMisuse(request);
+  code = mpixResult(occlPreadyList(request->part, (uint64_t)length, list), misuse);
   if (list != few)
     free(list);
   return code;
@@ -310,8 +360,9 @@ static inline int MPIX_Pready(int partition, MPIX_Request request) {
   if (code != MPI_SUCCESS)
     return code;
   if (!request->part)
-    return mpixMarkNobody(request, partition, partition);
-  return mpixMarked(request, occlPready(request->part, partition));
+    return mpixMarkNobody(request, NULL, partition, 1);
+  const int misuse = mpixMisuse(request);
+  return mpixResult(occlPready(request->part, partition), misuse);
 }
 
 /* *flag: whether the partition may be accessed; of MPIX_REQUEST_NULL it may. */
@@ -323,11 +374,12 @@ static inline int MPIX_Parrived(MPIX_Request request, int partition, int *flag) 
     return mpixFail(MPI_ERR_REQUEST, "only partitions of a receive arrive");
   if (request && !request->part && (partition < 0 || partition >= request->partitions))
     return mpixFail(MPI_ERR_ARG, "there is no partition %d of %d", partition, request->partitions);
+  const int misuse = request && request->isSend ? MPI_ERR_REQUEST : MPI_ERR_ARG;
   const occlResult_t asked =
       request && request->part ? occlParrived(request->part, partition, &arrived) : occlSuccess;
   if (asked == occlSuccess)
     *flag = arrived;
-  return mpixResult(asked, request && request->isSend ? MPI_ERR_REQUEST : MPI_ERR_ARG);
+  return mpixResult(asked, misuse);
 }
 
 /* Of what was received, or was not. */
@@ -348,6 +400,11 @@ static inline int mpixEnd(MPIX_Request request, occlResult_t ended, MPI_Status *
   return mpixResult(ended, MPI_ERR_REQUEST);
 }
 
+/* Whether an epoch without a peer is over. */
+static inline int mpixHasEnded(MPIX_Request request) {
+  return __atomic_load_n(&request->left, __ATOMIC_ACQUIRE) == 0;
+}
+
 /* The epoch's end; the request stays, and may be started again. Of none, and without an epoch, at
  * once, with an empty status. */
 static inline int MPIX_Wait(MPIX_Request *request, MPI_Status *status) {
@@ -355,6 +412,8 @@ static inline int MPIX_Wait(MPIX_Request *request, MPI_Status *status) {
     mpixSetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
+  while (!(*request)->part && !mpixHasEnded(*request))
+    sched_yield();
   return mpixEnd(*request, (*request)->part ? occlPwait((*request)->part) : occlSuccess, status);
 }
 static inline int MPIX_Test(MPIX_Request *request, int *flag, MPI_Status *status) {
@@ -363,7 +422,9 @@ static inline int MPIX_Test(MPIX_Request *request, int *flag, MPI_Status *status
   *flag = 1;
   if (!request || !*request || !mpixIsActive(*request))
     return MPIX_Wait(request, status);
-  const occlResult_t ended = (*request)->part ? occlPtest((*request)->part) : occlSuccess;
+  const occlResult_t ended = (*request)->part         ? occlPtest((*request)->part)
+                             : mpixHasEnded(*request) ? occlSuccess
+                                                      : occlInProgress;
   *flag = ended != occlInProgress;
   return *flag ? mpixEnd(*request, ended, status) : MPI_SUCCESS;
 }
@@ -393,6 +454,8 @@ static inline int MPIX_Request_free(MPIX_Request *request) {
   const occlResult_t freed = occlPfree((*request)->part);
   if (freed != occlSuccess)
     return mpixResult(freed, MPI_ERR_REQUEST);
+  if ((*request)->at)
+    mpixLetGo((*request)->at);
   free(*request);
   *request = MPIX_REQUEST_NULL;
   return MPI_SUCCESS;

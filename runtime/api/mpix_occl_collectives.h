@@ -63,8 +63,7 @@ static inline int mpixPartOf(const struct mpixBuffer *input, const struct mpixBu
 /* op: NULL of those that reduce nothing. */
 static inline int mpixCollectiveInit(occlKind_t kind, struct mpixSide from, struct mpixSide to,
                                      struct mpixParts parts, const MPI_Op *op, int root,
-                                     const struct mpixComm *at, MPI_Info info,
-                                     MPIX_Request *request) {
+                                     struct mpixComm *at, MPI_Info info, MPIX_Request *request) {
   occlCall_t call = OCCL_CALL_INITIALIZER;
   occlPartConfig_t config = OCCL_PART_CONFIG_INITIALIZER;
   struct mpixBuffer input, output;
@@ -95,7 +94,7 @@ static inline int mpixCollectiveInit(occlKind_t kind, struct mpixSide from, stru
   call.root = (uint32_t)root;
   const occlResult_t result = occlPcollInit(at->occl, &call, parts.input ? from.partitions : 0,
                                             parts.output ? to.partitions : 0, &config, &made.part);
-  return result == occlSuccess ? mpixAdopt(&made, request) : mpixResult(result, MPI_ERR_ARG);
+  return result == occlSuccess ? mpixAdopt(&made, at, request) : mpixResult(result, MPI_ERR_ARG);
 }
 
 static inline struct mpixParts mpixPartsOf(uint64_t input, uint64_t output) {

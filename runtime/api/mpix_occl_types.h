@@ -17,9 +17,9 @@ extern "C" {
 #endif
 
 /* One of each in a program, however many of its sources include this: a header has no library to
- * keep them in. */
-__attribute__((weak)) int mpixKeyval = MPI_KEYVAL_INVALID;
-__attribute__((weak)) __thread char mpixText[2048] = "";
+ * keep them in. Visible also if its libraries are compiled with -fvisibility=hidden. */
+__attribute__((weak, visibility("default"))) int mpixKeyval = MPI_KEYVAL_INVALID;
+__attribute__((weak, visibility("default"))) __thread char mpixText[2048] = "";
 
 /* Keeps the text for MPIX_Error_text, and returns the class. */
 __attribute__((format(printf, 2, 3))) static inline int mpixFail(int errorClass, const char *format,

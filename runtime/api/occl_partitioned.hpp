@@ -27,18 +27,20 @@ namespace occl {
 ///
 /// Destroyed with an epoch it waits until that is over, however it ends: so all partitions are
 /// marked before. If an exception is why it is destroyed nobody would mark them: then the
-/// communicator is aborted first, on all ranks.
+/// communicator is aborted first, on all ranks. Without an epoch it is only freed.
 class Partitioned {
 public:
-  /// Takes over a handle of the communicator's.
+  /// Takes over a handle of the communicator's, which is started by start() alone.
   Partitioned(occlComm_t comm, occlPart_t part) : comm(comm), part(part) {}
   Partitioned(Partitioned &&other) noexcept
-      : comm(other.comm), part(std::exchange(other.part, nullptr)) {}
+      : comm(other.comm), part(std::exchange(other.part, nullptr)),
+        active(std::exchange(other.active, false)) {}
   Partitioned &operator=(Partitioned &&other) noexcept {
     if (this != &other) {
       end();
       comm = other.comm;
       part = std::exchange(other.part, nullptr);
+      active = std::exchange(other.active, false);
       exceptions = std::uncaught_exceptions();
     }
     return *this;
@@ -48,7 +50,10 @@ public:
   occlPart_t handle() const { return part; }
 
   /// Begins the next epoch.
-  void start() { check(occlPstart(part)); }
+  void start() {
+    check(occlPstart(part));
+    active = true;
+  }
   /// Marks a partition, those from first to last (both included), or those of a list.
   void ready(int64_t partition) { check(occlPready(part, partition)); }
   void readyRange(int64_t first, int64_t last) { check(occlPreadyRange(part, first, last)); }
@@ -69,17 +74,23 @@ public:
   /// The epoch's end: whether it is over, and returns when it is. Throws Error if it failed.
   bool test() {
     const occlResult_t result = occlPtest(part);
-    if (result != occlInProgress)
-      check(result);
-    return result == occlSuccess;
+    if (result == occlInProgress)
+      return false;
+    active = false;
+    check(result);
+    return true;
   }
-  void wait() { check(occlPwait(part)); }
+  void wait() {
+    const occlResult_t result = occlPwait(part);
+    active = false;
+    check(result);
+  }
 
 private:
   void end() {
     if (!part)
       return;
-    if (std::uncaught_exceptions() > exceptions)
+    if (active && std::uncaught_exceptions() > exceptions)
       occlCommAbort(comm);
     occlPwait(part);
     occlPfree(part);
@@ -88,6 +99,7 @@ private:
 
   occlComm_t comm;
   occlPart_t part;
+  bool active = false; // it has an epoch; only who starts and waits looks
   int exceptions = std::uncaught_exceptions();
 };
 

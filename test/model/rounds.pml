@@ -15,6 +15,7 @@
  * -DBREAK_SUM    a partition arrives with the first store to it
  * -DBREAK_ADD    the sum of what is stored is read and then stored
  * -DBREAK_CAS    a mark is made whether or not it was made before
+ * -DBREAK_SETTLE  a failed wait returns, and the input is the program's, while an executor is at a step
  * -DBREAK_END    an epoch ends though a call that marks has not counted yet
  */
 #ifndef EPOCHS
@@ -37,6 +38,7 @@ bool claimed[4]; /* by an executor */
 byte stored[4];  /* the last epoch whose sum it has stored */
 byte epoch[2];   /* that its program has started */
 bool isOpen[2], ended[2], lateEnded[2], failed[2];
+bool isTaken[2]; /* the input is the program's again, after a failure: nobody reads it any more */
 /* From each rank, by round: the connection's ring, with room for one message. */
 chan sent[4] = [1] of { byte };
 
@@ -126,7 +128,7 @@ proctype Late(byte r) { /* the program */
 #define CAN_STORE(r, i) (MAY_RUN(r, i) && stage[TASK(r, i)] == 1 && nempty(sent[TASK(1 - r, i)]))
 
 inline readInput(p) { /* StepDriver::step */
-  assert(input[AT(r, p)] == VALUE(r, epoch[r], p) || failed[r])
+  assert(!isTaken[r] && input[AT(r, p)] == VALUE(r, epoch[r], p))
 }
 
 inline add(q, number) { /* CollectiveParts::stored */
@@ -181,7 +183,11 @@ proctype Executes(byte r) { /* Executor::visitOne */
 #else
 #define ARE_ALL_MARKED (marks[r] == P * e)
 #endif
+#ifdef BREAK_SETTLE
+#define IS_IDLE true
+#else
 #define IS_IDLE (!claimed[TASK(r, 0)] && !claimed[TASK(r, 1)])
+#endif
 
 proctype Program(byte r) { /* the program */
   byte e;
@@ -203,7 +209,7 @@ proctype Program(byte r) { /* the program */
         input[AT(r, 0)] = GARBAGE;
         input[AT(r, 1)] = GARBAGE;
         input[AT(r, 2)] = GARBAGE
-      :: else /* threads may be in calls that mark */
+      :: else -> isTaken[r] = true /* threads may be in calls that mark */
       fi
     }
   :: else -> break

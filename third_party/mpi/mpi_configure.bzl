@@ -17,12 +17,13 @@ def _ask(ctx, mpicc, what):
 
 def _mpi_configure_impl(ctx):
     mpicc = ctx.which("mpicc")
-    if not mpicc:
+    # Other MPIs' wrappers do not know the question, and answer nothing, or anything.
+    places = [d for d in _ask(ctx, mpicc, "incdirs") if d.startswith("/") and ctx.path(d + "/mpi.h").exists] if mpicc else []
+    if not places:
         ctx.file("config.bzl", "HAVE_MPI = False\n")
         ctx.file("BUILD.bazel", "")
         return
-    include = [d for d in _ask(ctx, mpicc, "incdirs") if ctx.path(d + "/mpi.h").exists][0]
-    ctx.symlink(include, "include")
+    ctx.symlink(places[0], "include")
     linkopts = ["-L" + d for d in _ask(ctx, mpicc, "libdirs")] + \
                ["-l" + library for library in _ask(ctx, mpicc, "libs")]
     ctx.file("BUILD.bazel", _BUILD % repr(linkopts))

@@ -49,8 +49,13 @@ class Partitioned:
 
     def start(self) -> None:
         """Begins the next epoch. Never waits."""
-        _library.check(self._call(_library.library().occlPstart))
-        self._is_active = True
+        was_active = self._is_active
+        self._is_active = True  # before: KeyboardInterrupt may come behind the call
+        try:
+            _library.check(self._call(_library.library().occlPstart))
+        except Error:
+            self._is_active = was_active
+            raise
 
     def ready(self, partitions: int | Iterable[int]) -> None:
         """Marks a partition, or each of a range or another iterable, as ready. Never waits. Of what
@@ -151,13 +156,21 @@ class Partitioned:
 
     def _free(self) -> None:
         handle, self._handle = self._handle, None
-        while self._users:  # those that have seen the handle
+        # Those that have seen the handle. An exception of this thread may have come between a call
+        # and its end here.
+        while any(user != get_ident() for user in self._users):
             time.sleep(0.001)
         if not self._comm.is_closed:
             with self._comm._using():
                 _library.check(_library.library().occlPfree(handle))
         self._comm._parts.discard(self)
         self._keep = ()
+
+    def _forget(self) -> None:
+        """In a child made by fork: the request is the parent's, and its threads are not there."""
+        self._handle = None
+        self._users.clear()
+        self._is_active = False
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "started" if self._is_active else "not started"

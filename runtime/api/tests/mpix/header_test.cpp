@@ -3,6 +3,9 @@
 #include "runtime/api/tests/mpix/ranks.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 extern "C" int runInC(MPI_Comm comm); // c_program.c
@@ -49,6 +52,57 @@ TEST(Communicators, HaveRanksOfTheirOwn) {
   MPI_Comm_free(&mine);
 }
 
+/// As MPI has it: also with an epoch, and with others of their requests freed before.
+TEST(Communicators, MayBeFreedBeforeTheirRequests) {
+  for (const bool isDetached : {false, true}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    ASSERT_EQ(MPIX_Comm_attach(comm, nullptr), MPI_SUCCESS) << MPIX_Error_text();
+    const bool isSender = rankOf(comm) == 0;
+    Request request;
+    std::array<int, 4> values{};
+    {
+      Request first;
+      EXPECT_EQ(MPIX_Psend_init(values.data(), 4, 1, MPI_INT, isSender ? 1 : 0, 9, comm,
+                                MPI_INFO_NULL, &first),
+                MPI_SUCCESS);
+    }
+    EXPECT_EQ(
+        isSender
+            ? MPIX_Psend_init(values.data(), 4, 1, MPI_INT, 1, 0, comm, MPI_INFO_NULL, &request)
+            : MPIX_Precv_init(values.data(), 2, 2, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &request),
+        MPI_SUCCESS);
+    EXPECT_EQ(MPIX_Start(&request), MPI_SUCCESS);
+    if (isDetached) {
+      EXPECT_EQ(MPIX_Comm_detach(comm), MPI_SUCCESS);
+    }
+    MPI_Comm_free(&comm);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      if (isSender) {
+        values.fill(epoch + 1);
+        EXPECT_EQ(MPIX_Pready_range(0, 3, request), MPI_SUCCESS) << MPIX_Error_text();
+      }
+      EXPECT_EQ(MPIX_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS) << MPIX_Error_text();
+      EXPECT_EQ(values[3], epoch + 1);
+      if (epoch == 0) {
+        EXPECT_EQ(MPIX_Start(&request), MPI_SUCCESS);
+      }
+    }
+    EXPECT_EQ(MPIX_Request_free(&request), MPI_SUCCESS);
+  }
+}
+
+/// MPI_Finalize deletes the attributes of MPI_COMM_SELF; mpi_main.cpp does the rest.
+TEST(Communicators, MayEndWithMpi) {
+  static MPIX_Request left = MPIX_REQUEST_NULL;
+  static std::array<int, 2> values{};
+  ASSERT_EQ(MPIX_Comm_attach(MPI_COMM_SELF, nullptr), MPI_SUCCESS) << MPIX_Error_text();
+  ASSERT_EQ(
+      MPIX_Psend_init(values.data(), 2, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &left),
+      MPI_SUCCESS);
+  afterMpi = [] { return MPIX_Request_free(&left); };
+}
+
 /// The communicator of one source of a program is attached for the others.
 TEST(Communicators, AreTheSameInAProgramOfC) {
   const Attached comm;
@@ -70,11 +124,17 @@ TEST(NoProcess, TakesPartInNothing) {
     EXPECT_EQ(firstOf({MPIX_Start(&send), MPIX_Start(&receive)}), MPI_SUCCESS);
     EXPECT_EQ(MPIX_Start(&send), MPI_ERR_REQUEST);
     EXPECT_EQ(MPIX_Request_free(&send), MPI_ERR_REQUEST);
-    const int list[] = {1, 2};
-    EXPECT_EQ(firstOf({MPIX_Pready(0, send), MPIX_Pready_list(2, list, send),
-                       MPIX_Pready_range(0, 2, send), MPIX_Pbuf_prepare(send)}),
+    const int list[] = {1}, wrong[] = {2, 3};
+    EXPECT_EQ(firstOf({MPIX_Pready(0, send), MPIX_Pready_list(1, list, send),
+                       MPIX_Pready_list(0, nullptr, send), MPIX_Pbuf_prepare(send)}),
               MPI_SUCCESS);
     EXPECT_EQ(MPIX_Pready(3, send), MPI_ERR_ARG);
+    EXPECT_EQ(MPIX_Pready_range(2, 1, send), MPI_ERR_ARG);
+    EXPECT_EQ(MPIX_Pready_list(2, wrong, send), MPI_ERR_ARG);
+    EXPECT_EQ(MPIX_Test(&send, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    EXPECT_EQ(flag, 0) << "partition 2 is not marked";
+    EXPECT_EQ(MPIX_Pready_range(1, 2, send), MPI_ERR_ARG) << "the others are marked all the same";
+    EXPECT_TRUE(hasText("partition 1 is ready already")) << MPIX_Error_text();
     EXPECT_EQ(MPIX_Pready(0, receive), MPI_ERR_REQUEST);
     EXPECT_EQ(MPIX_Parrived(receive, 2, &flag), MPI_SUCCESS);
     EXPECT_EQ(flag, 1);
@@ -84,11 +144,77 @@ TEST(NoProcess, TakesPartInNothing) {
     MPI_Get_count(&status, MPI_INT, &count);
     EXPECT_TRUE(flag && count == 0 && status.MPI_SOURCE == MPI_PROC_NULL &&
                 status.MPI_TAG == MPI_ANY_TAG);
-    EXPECT_EQ(MPIX_Wait(&send, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    if (epoch == 0) {
+      EXPECT_EQ(MPIX_Wait(&send, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    } else {
+      EXPECT_EQ(MPIX_Test(&send, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+      EXPECT_EQ(flag, 1);
+    }
   }
   EXPECT_EQ(MPIX_Psend_init(&value, -1, 1, MPI_INT, MPI_PROC_NULL, 0, comm, MPI_INFO_NULL, &send),
             MPI_ERR_ARG)
       << "what is wrong is wrong all the same";
+}
+
+TEST(NoProcess, IsWaitedForUntilAllIsMarked) {
+  const Attached comm;
+  Request send;
+  int values[4] = {};
+  std::atomic<int> marked = 0;
+  ASSERT_EQ(MPIX_Psend_init(values, 4, 1, MPI_INT, MPI_PROC_NULL, 0, comm, MPI_INFO_NULL, &send),
+            MPI_SUCCESS);
+  ASSERT_EQ(MPIX_Start(&send), MPI_SUCCESS);
+  std::thread marks([&] {
+    for (int p = 0; p < 4; ++p) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ++marked;
+      EXPECT_EQ(MPIX_Pready(p, send), MPI_SUCCESS) << MPIX_Error_text();
+    }
+  });
+  EXPECT_EQ(MPIX_Wait(&send, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(marked, 4);
+  marks.join();
+}
+
+/// Threads that mark may still be inside of that as another one frees the request: a sanitizer
+/// finds what they access then.
+void markWhileAnotherFrees(MPI_Comm comm, int dest) {
+  std::array<int, 4> values{};
+  for (int round = 0; round < 200; ++round) {
+    MPIX_Request send = MPIX_REQUEST_NULL;
+    ASSERT_EQ(MPIX_Psend_init(values.data(), 4, 1, MPI_INT, dest, 0, comm, MPI_INFO_NULL, &send),
+              MPI_SUCCESS);
+    ASSERT_EQ(MPIX_Start(&send), MPI_SUCCESS);
+    std::vector<std::thread> threads;
+    for (int p = 0; p < 4; ++p)
+      threads.emplace_back([=] {
+        const int code = p == 0   ? MPIX_Pready(p, send)
+                         : p == 1 ? MPIX_Pready_list(1, &p, send)
+                                  : MPIX_Pready_range(p, p, send);
+        EXPECT_EQ(code, MPI_SUCCESS) << MPIX_Error_text();
+      });
+    EXPECT_EQ(MPIX_Wait(&send, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    EXPECT_EQ(MPIX_Request_free(&send), MPI_SUCCESS) << MPIX_Error_text();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+}
+
+TEST(Threads, MarkWhileAnotherFrees) {
+  const Attached comm;
+  markWhileAnotherFrees(comm, MPI_PROC_NULL);
+  if (rankOf(comm) == 0) {
+    markWhileAnotherFrees(comm, 1);
+    return;
+  }
+  for (int round = 0; round < 200; ++round) {
+    Request receive;
+    int values[4] = {};
+    ASSERT_EQ(MPIX_Precv_init(values, 4, 1, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &receive),
+              MPI_SUCCESS);
+    EXPECT_EQ(firstOf({MPIX_Start(&receive), MPIX_Wait(&receive, MPI_STATUS_IGNORE)}), MPI_SUCCESS)
+        << MPIX_Error_text();
+  }
 }
 
 TEST(Hints, AreTaken) {

@@ -1,7 +1,5 @@
 // Runs the tests of a program on all ranks of a job; each has to succeed on each.
-#include <gtest/gtest.h>
-
-#include <mpi.h>
+#include "runtime/api/tests/mpix/ranks.h"
 
 int main(int argc, char **argv) {
   int given = 0;
@@ -11,5 +9,6 @@ int main(int argc, char **argv) {
   int anyFailed = 1;
   MPI_Allreduce(&failed, &anyFailed, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
   MPI_Finalize();
-  return anyFailed;
+  const auto &afterMpi = occl::mpix::testing::afterMpi;
+  return anyFailed || (afterMpi && afterMpi() != MPI_SUCCESS);
 }

@@ -8,11 +8,15 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <numeric>
 #include <string>
 
 namespace occl::mpix::testing {
+
+/// What a test leaves to be done behind MPI_Finalize: MPI_SUCCESS if that is right.
+inline std::function<int()> afterMpi;
 
 inline int rankOf(MPI_Comm comm) {
   int rank = -1;

@@ -143,6 +143,34 @@ TEST(PartitionedWrapper, AbortsIfAnExceptionDestroysIt) {
   });
 }
 
+/// Without an epoch there is nothing that nobody would mark: the communicator goes on.
+TEST(PartitionedWrapper, LivesOnIfAnExceptionDestroysAnIdleOne) {
+  std::vector<Communicator> ranks = Communicator::all(1);
+  Communicator &comm = ranks[0];
+  std::vector<int32_t> from{1, 2, 3, 4}, to(4);
+  const auto run = [&](bool isTested) {
+    Partitioned made = psend<int32_t>(comm, from, 2, 0);
+    Partitioned receive = precv<int32_t>(comm, to, 2, 0);
+    made.start();
+    Partitioned send = std::move(made);
+    receive.start();
+    send.ready({0, 1});
+    receive.wait();
+    while (isTested && !send.test())
+      std::this_thread::yield();
+    if (!isTested)
+      send.wait();
+    Partitioned fresh = psend<int32_t>(comm, from, 2, 0, 1);
+    throw std::runtime_error("of the program");
+  };
+  for (const bool isTested : {false, true, false}) {
+    std::fill(to.begin(), to.end(), 0);
+    EXPECT_THROW(run(isTested), std::runtime_error);
+    EXPECT_EQ(comm.failure(), "");
+    EXPECT_EQ(from, to);
+  }
+}
+
 /// Also the one that is replaced is waited for and freed.
 TEST(PartitionedWrapper, IsAssigned) {
   std::vector<Communicator> ranks = Communicator::all(1);
