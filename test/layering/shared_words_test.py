@@ -15,7 +15,7 @@ DIRECT = re.compile(
 
 # With the reason.
 ALLOWED = {
-    "runtime/api/occl_device.cuh": "device code, a header of programs",
+    "runtime/api/occl_device_words.cuh": "device code, a header of programs",
     "runtime/api/mpix_occl.h": "a header for programs, also in C",
     "runtime/cuda/kernels/block_run.cuh": "device code",
     "runtime/cuda/kernels/bound.cuh": "device code",

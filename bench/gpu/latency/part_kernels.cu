@@ -15,7 +15,7 @@ constexpr uint64_t kPatience = 5'000'000'000;
 __global__ void partPingPong(occlPartDevice_t send, occlPartDevice_t receive, uint32_t partitions,
                              bool isFirst, uint64_t *took) {
   device::Part sends(send), receives(receive);
-  const uint64_t begin = detail::now();
+  const uint64_t begin = detail::deviceClock();
   for (uint64_t p = 0; p < partitions; ++p) {
     if (isFirst)
       ready(device::Block(), sends, p);
@@ -25,7 +25,7 @@ __global__ void partPingPong(occlPartDevice_t send, occlPartDevice_t receive, ui
       ready(device::Block(), sends, p);
   }
   if (threadIdx.x == 0)
-    *took = detail::now() - begin;
+    *took = detail::deviceClock() - begin;
 }
 
 __device__ void put(const ByHand &by, uint64_t p) {
@@ -37,18 +37,18 @@ __device__ void put(const ByHand &by, uint64_t p) {
     by.to[at + threadIdx.x] = by.from[at + threadIdx.x];
   __syncthreads();
   if (threadIdx.x == 0)
-    detail::release(by.toWord, p + 1);
+    detail::releaseWord(by.toWord, p + 1);
 }
 
 __device__ void await(const ByHand &by, uint64_t p) {
   if (threadIdx.x == 0)
-    while (detail::acquire(by.word) < p + 1) {
+    while (detail::acquireWord(by.word) < p + 1) {
     }
   __syncthreads();
 }
 
 __global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uint64_t *took) {
-  const uint64_t begin = detail::now();
+  const uint64_t begin = detail::deviceClock();
   for (uint64_t p = 0; p < partitions; ++p) {
     if (isFirst)
       put(by, p);
@@ -57,7 +57,7 @@ __global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uin
       put(by, p);
   }
   if (threadIdx.x == 0)
-    *took = detail::now() - begin;
+    *took = detail::deviceClock() - begin;
 }
 
 } // namespace

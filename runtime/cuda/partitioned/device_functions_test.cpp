@@ -52,11 +52,11 @@ public:
     sendPeer.epoch = &receive.epoch;
     sendPeer.arrived = words.data();
     sendPeer.buffer = to.data();
-    release(&sendPeer.isConnected, 1);
+    releaseWord(&sendPeer.isConnected, 1);
     receivePeer.arrived = words.data();
     receivePeer.started = &send.peerStarted;
     receivePeer.cut = send.cut;
-    release(&receivePeer.isConnected, 1);
+    releaseWord(&receivePeer.isConnected, 1);
   }
   /// Both sides' next epoch, with data of its own.
   void start(uint64_t key) {
@@ -74,15 +74,15 @@ public:
     Part part(&send);
     const Wait found = flush(Thread(), part, kForEver);
     if (found == Wait::Arrived)
-      release(&send.done, part.e);
+      releaseWord(&send.done, part.e);
     return found;
   }
   void endReceive() {
     const Part part(&receive);
     for (uint64_t u = 0; u < words.size(); ++u)
-      while (!part.isConnected() || acquire(&words[u]) < part.e)
+      while (!part.isConnected() || acquireWord(&words[u]) < part.e)
         std::this_thread::yield();
-    release(&receive.done, part.e);
+    releaseWord(&receive.done, part.e);
   }
   bool isRight(uint64_t key, uint64_t first, uint64_t end) const {
     for (uint64_t i = first; i < end; ++i)
@@ -105,7 +105,6 @@ private:
     made.isSend = isSend;
     made.partitions = partitions;
     made.partitionBytes = bytes;
-    made.bytes = partitions * bytes;
     made.buffer = buffer;
     made.watch = {&abort, &waitsFor, &waitingSince, &hasGivenUp};
     made.sends = &table;
@@ -222,7 +221,7 @@ TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
     detail::start({&theirs.receive});
     Part send(&mine.send), receive(&theirs.receive);
     ready(Thread(), send, 0);
-    EXPECT_EQ(load(&mine.send.units[0]), 0u); // nobody is connected
+    EXPECT_EQ(loadWord(&mine.send.units[0]), 0u); // nobody is connected
     return [&mine, &theirs] {
       Part again(&theirs.receive);
       EXPECT_EQ(wait(Thread(), again, 0, kForEver), Wait::Arrived);

@@ -30,7 +30,7 @@ __device__ void storeOf(Part &part, uint64_t first, uint64_t last) {
                                (last / cut.perMessage + 1) * cut.unitsOfMessage, gridDim.x};
   const Stored stored = device::storeUnits(Block(), part, units, true);
   if (stored.deferred && threadIdx.x == 0)
-    device::release(&part.s->sends->deferred, 1);
+    device::releaseWord(&part.s->sends->deferred, 1);
 }
 
 /// One block. Stores what it completes, unless another kernel comes for that.
@@ -61,7 +61,7 @@ public:
     bool isLate = false;
     if (threadIdx.x == 0) {
       isLate = part.hasFailed();
-      const bool hasEpoch = device::load(&part.s->done) < part.e;
+      const bool hasEpoch = device::loadWord(&part.s->done) < part.e;
       if (!isLate && !hasEpoch && blockIdx.x == 0)
         (void)isMisused(part);
       isLate |= !hasEpoch;
@@ -71,7 +71,7 @@ public:
   /// By all threads of the first block: the epoch has ended, unless something was misused in it.
   __device__ void endEpoch(const Part &part) {
     if (threadIdx.x == 0 && !isMisused(part))
-      device::release(&part.s->done, part.e);
+      device::releaseWord(&part.s->done, part.e);
   }
   /// By all threads, after a look in vain. What marks have left of other sends is stored: their
   /// receivers may be what this one waits for. peer: that is waited for, or ~0u; describe(): the
@@ -92,7 +92,7 @@ private:
     if (__any_sync(~0u, threadIdx.x == 0 && isMisused(part)))
       return false;
     // Memory of the host, so rarely: each look takes some microseconds.
-    const uint64_t isFreed = looks++ % 64 == 0 ? device::acquire(&part.s->host->isFreed) : 0;
+    const uint64_t isFreed = looks++ % 64 == 0 ? device::acquireWord(&part.s->host->isFreed) : 0;
     const Verdict verdict = watch.look(threadIdx.x == 0 ? peer : ~0u);
     if (verdict == Verdict::Abort)
       return false;
@@ -112,7 +112,7 @@ private:
   }
   /// One thread. If so, that is said.
   __device__ bool isMisused(const Part &part) {
-    const uint64_t misuse = device::load(&part.s->misuse);
+    const uint64_t misuse = device::loadWord(&part.s->misuse);
     if (misuse != 0)
       end(part, kMisusedPart, {interpreter::BlockReason::Announce, kMisusedPart, 0}, misuse);
     return misuse != 0;
@@ -141,13 +141,14 @@ private:
 __device__ interpreter::Obstacle missingOfSend(const Part &part, uint32_t peer) {
   const device::State &state = *part.s;
   for (uint64_t p = 0; p < state.partitions; ++p)
-    if (device::load(&state.marked[p]) < part.e)
+    if (device::loadWord(&state.marked[p]) < part.e)
       return {interpreter::BlockReason::Dependency, static_cast<uint32_t>(p), peer};
   for (uint64_t unit = 0; unit < state.cut.units(); ++unit)
     if (!part.isStored(unit))
       return {interpreter::BlockReason::Credit, static_cast<uint32_t>(unit), peer};
   return {};
 }
+
 __device__ interpreter::Obstacle missingOfReceive(Part part, uint32_t peer) {
   if (part.s->partitions != 0 && !part.isConnected())
     return {interpreter::BlockReason::Data, 0, peer};
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kPartThreads) waitForSend(const PartWait wait)
       stuckSince = 0;
       continue;
     }
-    const uint64_t time = Block().broadcast(device::now());
+    const uint64_t time = Block().broadcast(device::deviceClock());
     stuckSince = stuckSince == 0 ? time : stuckSince;
     if (blockIdx.x == 0)
       mine = {0, all, 1};
@@ -199,7 +200,7 @@ __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wa
     bool isMissing = !isConnected && part.s->partitions != 0;
     const uint64_t all = isConnected ? part.s->peer.cut.units() : 0;
     for (uint64_t unit = threadIdx.x; unit < all && !isMissing; unit += kPartThreads)
-      isMissing = device::acquire(&part.s->peer.arrived[unit]) < part.e;
+      isMissing = device::acquireWord(&part.s->peer.arrived[unit]) < part.e;
     if (!__syncthreads_or(isMissing))
       break;
     if (!bounded.mayGoOn(part, wait.peer, [&] { return missingOfReceive(part, wait.peer); }))

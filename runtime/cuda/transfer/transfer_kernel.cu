@@ -1,6 +1,7 @@
 // Transfers in a stream: one kernel is one group of a rank. Its thread blocks take pieces of any
 // direction as they become possible, so that one of them, wherever it finds room, could do all; see
 // docs/decisions/gpu/device-transfers.md.
+#include "runtime/api/occl_device_groups.cuh"
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/kernels/bound.cuh"
 #include "runtime/cuda/tables/replay_word.h"
@@ -322,36 +323,11 @@ private:
   uint64_t countSeen = 0, filledSeen = 0; // of the next one, of a receive
 };
 
-template <class Word>
-__device__ uint32_t copyWords(char *to, const char *from, uint32_t begin, uint32_t bytes) {
-  constexpr uint32_t kAtOnce = 8;
-  const uint32_t number = (bytes - begin) / sizeof(Word);
-  auto *into = reinterpret_cast<Word *>(to + begin);
-  const auto *of = reinterpret_cast<const Word *>(from + begin);
-  for (uint32_t i = threadIdx.x; i < number; i += kAtOnce * kTransferThreads) {
-    Word loaded[kAtOnce];
-#pragma unroll
-    for (uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kTransferThreads < number)
-        loaded[k] = of[i + k * kTransferThreads];
-#pragma unroll
-    for (uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kTransferThreads < number)
-        into[i + k * kTransferThreads] = loaded[k];
-  }
-  return begin + number * sizeof(Word);
-}
-
-/// By all threads; buffers are aligned to anything.
-__device__ void copyPiece(char *to, const char *from, uint32_t bytes) {
-  const auto ends = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
-  uint32_t done = 0;
-  if (ends % sizeof(uint4) == 0)
-    done = copyWords<uint4>(to, from, done, bytes);
-  if (ends % sizeof(uint32_t) == 0)
-    done = copyWords<uint32_t>(to, from, done, bytes);
-  copyWords<uint8_t>(to, from, done, bytes);
-}
+/// A thread block of the kernel, as those who copy together.
+struct Copiers {
+  __device__ uint32_t rank() const { return threadIdx.x; }
+  __device__ constexpr uint32_t size() const { return kTransferThreads; }
+};
 
 __global__ void __launch_bounds__(kTransferThreads, 2)
     transfer(const __grid_constant__ TransferArguments arguments) {
@@ -359,8 +335,8 @@ __global__ void __launch_bounds__(kTransferThreads, 2)
   // The first warp chooses pieces, all threads copy them.
   const auto copyGiven = [&] {
     const Piece &piece = shared.piece;
-    copyPiece(piece.isSend ? piece.slot : piece.buffer, piece.isSend ? piece.buffer : piece.slot,
-              piece.bytes);
+    device::detail::copy(Copiers(), piece.isSend ? piece.slot : piece.buffer,
+                         piece.isSend ? piece.buffer : piece.slot, piece.bytes);
   };
   if (threadIdx.x >= 32) {
     for (;;) {
