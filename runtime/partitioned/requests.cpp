@@ -27,6 +27,19 @@ Status outOfRange(const Request &request, int64_t partition) {
 
 } // namespace
 
+Status checkTerms(const Terms &terms, uint32_t numRanks) {
+  const Shape &shape = terms.shape;
+  if (terms.peer >= numRanks)
+    return invalid("there is no rank " + std::to_string(terms.peer) + " of " +
+                   std::to_string(numRanks) + "; partitioned transfers have no wildcards");
+  if (!shape.isSound())
+    return invalid(shape.describe() + " are too many: at most " + std::to_string(kMostPartitions) +
+                   " partitions, and 2^58 elements in all");
+  if (!terms.buffer && shape.elements() != 0)
+    return invalid("buffer is NULL for " + shape.describe());
+  return {};
+}
+
 Requests::Requests(daemon::Core &core) : core(core), matching(*core.fabric, core.device->bell) {
   // Between threads a receive accesses the sender's buffer: see Fabric::beginAccess.
   receives.direct.byThisRank = core.fabric->sharesAddresses();
@@ -34,23 +47,13 @@ Requests::Requests(daemon::Core &core) : core(core), matching(*core.fabric, core
 Requests::~Requests() = default;
 
 Status Requests::check(const Terms &terms) const {
-  const Shape &shape = terms.shape;
   if (core.fabric->network())
     return invalid("this communicator spans machines, between which there are no partitioned "
                    "transfers yet; use one within a machine");
   if (!core.device->options.preemption)
     return invalid(
         "partitioned transfers need preemption, which config->preemption has turned off");
-  if (terms.peer >= core.fabric->numRanks())
-    return invalid("there is no rank " + std::to_string(terms.peer) + " of " +
-                   std::to_string(core.fabric->numRanks()) +
-                   "; partitioned transfers have no wildcards");
-  if (!shape.isSound())
-    return invalid(shape.describe() + " are too many: at most " + std::to_string(kMostPartitions) +
-                   " partitions, and 2^58 elements in all");
-  if (!terms.buffer && shape.elements() != 0)
-    return invalid("buffer is NULL for " + shape.describe());
-  return {};
+  return checkTerms(terms, core.fabric->numRanks());
 }
 
 StatusOr<Request *> Requests::make(Terms terms) {

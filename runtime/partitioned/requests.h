@@ -14,6 +14,9 @@
 
 namespace occl::partitioned {
 
+/// Whether some rank of so many could have such a request, on whatever it is. InvalidArgument.
+Status checkTerms(const Terms &terms, uint32_t numRanks);
+
 /// Thread safety: ready() and arrived() are for any thread, also beside each other, start(), test()
 /// and wait(); of a request one thread at a time is in one of start(), test(), wait(), prepare()
 /// and release(), and none in any other function during release().

@@ -3,7 +3,9 @@
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/device/stream_first_use.h"
+#include "runtime/cuda/partitioned/part_layout.h"
 #include "runtime/cuda/tables/replay_word.h"
+#include "runtime/partitioned/requests.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,52 +15,16 @@
 
 namespace occl::cuda {
 
-using partitioned::Counterpart;
 using partitioned::Party;
 using partitioned::Shape;
 
 namespace {
 
-/// A message of so many bytes is one unit; units of larger ones have so many, or more, so that
-/// there are not too many of them.
-constexpr uint64_t kWholeMessage = 256 << 10, kUnitBytes = 128 << 10, kMostUnits = 1024;
-constexpr uint64_t kUnitAlignment = 128;
 /// Of words of arrival: 131,072, for 16 GiB in large messages.
 constexpr uint64_t kArrivalBytes = 1 << 20;
 constexpr uint64_t kPinnedBytes = 16 << 10;
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
-
-uint64_t roundUp(uint64_t bytes) {
-  return (bytes + kUnitAlignment - 1) / kUnitAlignment * kUnitAlignment;
-}
-
-device::Cut cutOf(const Shape &shape) {
-  device::Cut cut;
-  cut.bytes = shape.bytes();
-  cut.messageBytes = shape.perMessage * shape.count * sizeOf(shape.type);
-  cut.messages = shape.numMessages();
-  cut.perMessage = shape.perMessage;
-  const uint64_t most = (cut.messageBytes + kMostUnits - 1) / kMostUnits;
-  cut.unitBytes =
-      cut.messageBytes <= kWholeMessage ? kWholeMessage : std::max(kUnitBytes, roundUp(most));
-  cut.unitsOfMessage =
-      std::max<uint64_t>(1, (cut.messageBytes + cut.unitBytes - 1) / cut.unitBytes);
-  return cut;
-}
-
-/// A send's block: its state, and what its words take behind.
-struct Layout {
-  uint64_t marked = roundUp(sizeof(device::State)), counted = 0, units = 0, bytes = marked;
-
-  explicit Layout(const partitioned::Terms &terms, const device::Cut &cut) {
-    if (!terms.isSend)
-      return;
-    counted = marked + terms.shape.partitions * sizeof(uint64_t);
-    units = counted + (cut.perMessage > 1 ? cut.messages * sizeof(uint64_t) : 0);
-    bytes = units + cut.units() * sizeof(uint64_t);
-  }
-};
 
 } // namespace
 
@@ -85,16 +51,9 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
     return invalid("partitioned transfers need devices that access each other's memory, and here "
                    "data go through the host: " +
                    memory.throughHost());
-  if (terms.peer >= fabric.numRanks())
-    return invalid("there is no rank " + std::to_string(terms.peer) + " of " +
-                   std::to_string(fabric.numRanks()) + "; partitioned transfers have no wildcards");
-  if (!shape.isSound())
-    return invalid(shape.describe() + " are too many: at most " +
-                   std::to_string(partitioned::kMostPartitions) +
-                   " partitions, and 2^58 elements in all");
+  if (Status checked = partitioned::checkTerms(terms, fabric.numRanks()); !checked.ok())
+    return checked;
   const uint64_t bytes = shape.bytes();
-  if (!terms.buffer && bytes != 0)
-    return invalid("buffer is NULL for " + shape.describe());
   const uint64_t units = cutOf(shape).units();
   if (terms.isSend && units > kArrivalBytes / sizeof(uint64_t))
     return invalid(shape.describe() + " are sent in " + std::to_string(units) +
@@ -209,7 +168,7 @@ Status CudaParts::morePinned() {
 
 StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Terms &terms) {
   const device::Cut cut = cutOf(terms.shape);
-  const Layout layout(terms, cut);
+  const PartLayout layout(terms.isSend, cut, terms.shape.partitions);
   const auto piece = space.allocate(layout.bytes);
   if (!piece)
     return Status(StatusCode::Again, "there is no room for the words of " + terms.shape.describe() +
@@ -245,7 +204,6 @@ StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Ter
   state.isSend = terms.isSend ? 1 : 0;
   state.partitions = terms.shape.partitions;
   state.partitionBytes = terms.shape.count * sizeOf(terms.shape.type);
-  state.bytes = terms.shape.bytes();
   state.peerRank = terms.peer;
   state.buffer = terms.buffer;
   state.host = part->peer;
@@ -345,116 +303,11 @@ Status CudaParts::failed(const Status &cause) const {
   return fabric.failure();
 }
 
-// --- the two sides find each other ---
-
-/// Null: another process has said so, and it is nothing of its arena.
-char *CudaParts::inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const {
-  const uint64_t size = memory.bytes();
-  if (offsetAndOne == 0 || (offsetAndOne - 1) % sizeof(uint64_t) != 0 || bytes > size ||
-      offsetAndOne - 1 > size - bytes)
-    return nullptr;
-  return memory.arena(rank) + (offsetAndOne - 1);
-}
-
-Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
-  auto *theirs = reinterpret_cast<device::State *>(
-      inArena(part.party.peer, sender.onDevice.words, sizeof(device::State)));
-  if (!theirs)
-    return {StatusCode::InternalError, describe(part) + ": what the sender says is damaged"};
-  const device::Cut cut = cutOf(sender.shape);
-  if (!words->canEverFit(cut.units())) // its own rank has refused such a send
-    return {StatusCode::InternalError, describe(part) + ": what the sender says is damaged"};
-  const auto taken = words->take(cut.units());
-  part.lacksWords = !taken;
-  if (!taken)
-    return {}; // until others are freed
-  part.party.kept.push_back(std::shared_ptr<const void>(
-      part.state, [this, range = *taken](const void *) { words->giveBack(range); }));
-  const uint64_t offset = wordsPiece.offset + taken->offset;
-  part.peer->arrived = reinterpret_cast<uint64_t *>(memory.onDevice() + offset);
-  part.peer->started = &theirs->peerStarted;
-  part.peer->cut = cut;
-  storeShared(&part.peer->isConnected, 1, std::memory_order_release);
-  part.isConnected = true;
-  matching.bind(part.party, offset);
-  return {};
-}
-
-Status CudaParts::connectSend(DevicePart &part, const Counterpart &receiver) {
-  const uint64_t arrivals = receiver.arrivals.load(std::memory_order_acquire);
-  if (arrivals == 0)
-    return {};
-  const uint32_t peer = part.party.peer;
-  auto *theirs = reinterpret_cast<device::State *>(
-      inArena(peer, receiver.onDevice.words, sizeof(device::State)));
-  char *const arrived = inArena(peer, arrivals, part.cut.units() * sizeof(uint64_t));
-  const uint64_t buffer = receiver.onDevice.buffer, bytes = part.cut.bytes;
-  if (!theirs || !arrived ||
-      (bytes != 0 &&
-       (buffer == 0 || bytes > memory.bytes() || buffer - 1 > memory.bytes() - bytes)))
-    return {StatusCode::InternalError, describe(part) + ": what the receiver says is damaged"};
-  part.peer->epoch = &theirs->epoch;
-  part.peer->arrived = reinterpret_cast<uint64_t *>(arrived);
-  part.peer->buffer = bytes == 0 ? nullptr : memory.arena(peer) + (buffer - 1);
-  storeShared(&part.peer->isConnected, 1, std::memory_order_release);
-  part.isConnected = true;
-  return {};
-}
-
-/// Under the lock.
-Status CudaParts::connect(DevicePart &part) {
-  const Counterpart *other = part.party.counterpart.load(std::memory_order_acquire);
-  if (!other)
-    return {};
-  const bool isFreed = other->isFreed.load(std::memory_order_acquire);
-  Status status;
-  if (!part.isConnected && !isFreed && part.party.shape.fits(other->shape))
-    status = part.party.isSend ? connectSend(part, *other) : connectReceive(part, *other);
-  if (isFreed && !part.isFreedTold) {
-    storeShared(&part.peer->isFreed, 1, std::memory_order_release);
-    part.isFreedTold = true;
-  }
-  return status;
-}
-
-void CudaParts::connect() {
-  Status status = matching.lookAtAll();
-  for (const auto &[serial, part] : all)
-    if (Status connected = connect(*part); status.ok())
-      status = connected;
-  if (!status.ok())
-    fabric.fail(status);
-}
-
-void CudaParts::tidy() {
-  std::lock_guard lock(mutex);
-  if (words) // there has been a request
-    connect();
-}
-
 // --- epochs ---
 
 PartWait CudaParts::waitOf(const DevicePart &part) const {
   return {part.state, part.party.peer, static_cast<uint32_t>(part.party.serial),
           watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
-}
-
-/// Before work of a request: that it has not found its other side may have changed.
-Status CudaParts::tend(const DevicePart &part) {
-  {
-    std::lock_guard lock(mutex);
-    if (part.isConnected)
-      return {};
-    if (!part.lacksWords) {
-      connect();
-      return {};
-    }
-  }
-  Status status = clearWords();
-  std::lock_guard lock(mutex);
-  if (status.ok())
-    connect();
-  return status;
 }
 
 template <class Launch>

@@ -92,7 +92,11 @@ private:
   Status connect(DevicePart &part);
   Status connectReceive(DevicePart &part, const partitioned::Counterpart &sender);
   Status connectSend(DevicePart &part, const partitioned::Counterpart &receiver);
+  void connected(DevicePart &part);
   char *inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const;
+  template <class Words>
+  Words *wordsIn(uint32_t rank, uint64_t offsetAndOne, uint64_t number) const;
+  Status damaged(const DevicePart &part) const;
   Status failed(const Status &cause) const;
   template <class Launch>
   Status launchIn(const DevicePart &part, void *stream, bool waits, const Launch &launch,
