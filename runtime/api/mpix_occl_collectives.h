@@ -60,19 +60,53 @@ static inline int mpixPartOf(const struct mpixBuffer *input, const struct mpixBu
   return MPI_SUCCESS;
 }
 
+static inline struct mpixParts mpixPartsOf(occlKind_t kind, const struct mpixComm *at, int root) {
+  const uint64_t all = (uint64_t)at->size, ofRoot = at->rank == root ? 1 : 0;
+  struct mpixParts parts;
+  parts.input = kind == occlKindReduceScatter || kind == occlKindAllToAll ? all
+                : kind == occlKindBroadcast                               ? ofRoot
+                : kind == occlKindScatter                                 ? ofRoot * all
+                                                                          : 1;
+  parts.output = kind == occlKindAllGather || kind == occlKindAllToAll ? all
+                 : kind == occlKindReduce                              ? ofRoot
+                 : kind == occlKindGather                              ? ofRoot * all
+                                                                       : 1;
+  return parts;
+}
+
+/* The sides of this rank, whose parts are those; NULL buffers where it has none. */
+static inline int mpixPlace(occlKind_t kind, struct mpixParts parts, struct mpixSide *from,
+                            struct mpixSide *to) {
+  if (!parts.input)
+    from->buffer = NULL;
+  if (!parts.output)
+    to->buffer = NULL;
+  const int mayBeInPlace = kind == occlKindAllReduce || (kind == occlKindReduce && parts.output);
+  if (mayBeInPlace && from->buffer == MPI_IN_PLACE)
+    from->buffer = to->buffer;
+  if (from->buffer == MPI_IN_PLACE || to->buffer == MPI_IN_PLACE)
+    return mpixFail(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the input of MPIX_Pallreduce_init, and of "
+                                    "the root of MPIX_Preduce_init");
+  return MPI_SUCCESS;
+}
+
 /* op: NULL of those that reduce nothing. */
 static inline int mpixCollectiveInit(occlKind_t kind, struct mpixSide from, struct mpixSide to,
-                                     struct mpixParts parts, const MPI_Op *op, int root,
-                                     struct mpixComm *at, MPI_Info info, MPIX_Request *request) {
+                                     const MPI_Op *op, int root, MPI_Comm comm, MPI_Info info,
+                                     MPIX_Request *request) {
   occlCall_t call = OCCL_CALL_INITIALIZER;
   occlPartConfig_t config = OCCL_PART_CONFIG_INITIALIZER;
+  struct mpixComm *at = NULL;
   struct mpixBuffer input, output;
   struct mpixRequest made;
-  int code = MPI_SUCCESS;
+  int code = mpixAttached(comm, &at);
+  if (code != MPI_SUCCESS)
+    return code;
   if (!request)
     return mpixFail(MPI_ERR_ARG, "request is NULL");
   if (root < 0 || root >= at->size)
     return mpixFail(MPI_ERR_ROOT, "root is %d; there is no such rank of %d", root, at->size);
+  const struct mpixParts parts = mpixPartsOf(kind, at, root);
   if ((parts.input &&
        (code = mpixBufferOf(from.partitions, from.count, from.type, &input)) != MPI_SUCCESS) ||
       (parts.output &&
@@ -80,16 +114,14 @@ static inline int mpixCollectiveInit(occlKind_t kind, struct mpixSide from, stru
       (code = mpixPartOf(&input, &output, parts, &call.count)) != MPI_SUCCESS ||
       (op &&
        (code = mpixOperation(*op, parts.input ? &input : &output, &call.op)) != MPI_SUCCESS) ||
-      (code = mpixHint(info, "occl_rounds", &config.rounds)) != MPI_SUCCESS)
+      (code = mpixHint(info, "occl_rounds", &config.rounds)) != MPI_SUCCESS ||
+      (code = mpixPlace(kind, parts, &from, &to)) != MPI_SUCCESS)
     return code;
-  if (from.buffer == MPI_IN_PLACE || to.buffer == MPI_IN_PLACE)
-    return mpixFail(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the input of MPIX_Pallreduce_init, and of "
-                                    "the root of MPIX_Preduce_init");
   memset(&made, 0, sizeof made);
   made.isSend = made.isReceive = 0; /* OCCL knows which of both it has */
   call.kind = kind;
-  call.sendBuffer = parts.input ? from.buffer : NULL;
-  call.recvBuffer = parts.output ? to.buffer : NULL;
+  call.sendBuffer = from.buffer;
+  call.recvBuffer = to.buffer;
   call.dataType = parts.input ? input.flat.type : output.flat.type;
   call.root = (uint32_t)root;
   const occlResult_t result = occlPcollInit(at->occl, &call, parts.input ? from.partitions : 0,
@@ -97,51 +129,27 @@ static inline int mpixCollectiveInit(occlKind_t kind, struct mpixSide from, stru
   return result == occlSuccess ? mpixAdopt(&made, at, request) : mpixResult(result, MPI_ERR_ARG);
 }
 
-static inline struct mpixParts mpixPartsOf(uint64_t input, uint64_t output) {
-  struct mpixParts parts;
-  parts.input = input;
-  parts.output = output;
-  return parts;
-}
-
 /* recvbuf of all ranks: the reduction of all sendbufs; MPI_IN_PLACE. */
 static inline int MPIX_Pallreduce_init(const void *sendbuf, void *recvbuf, int partitions,
                                        MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                        MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  return mpixCollectiveInit(
-      occlKindAllReduce,
-      mpixSideOf(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, partitions, count, type),
-      mpixSideOf(recvbuf, partitions, count, type), mpixPartsOf(1, 1), &op, 0, at, info, request);
+  return mpixCollectiveInit(occlKindAllReduce, mpixSideOf(sendbuf, partitions, count, type),
+                            mpixSideOf(recvbuf, partitions, count, type), &op, 0, comm, info,
+                            request);
 }
 /* buffer of all ranks: the root's, which alone marks. */
 static inline int MPIX_Pbcast_init(void *buffer, int partitions, MPI_Count count, MPI_Datatype type,
                                    int root, MPI_Comm comm, MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
   const struct mpixSide side = mpixSideOf(buffer, partitions, count, type);
-  return mpixCollectiveInit(occlKindBroadcast, side, side, mpixPartsOf(at->rank == root, 1), NULL,
-                            root, at, info, request);
+  return mpixCollectiveInit(occlKindBroadcast, side, side, NULL, root, comm, info, request);
 }
 /* recvbuf of the root, which alone asks: the reduction of all sendbufs; its own MPI_IN_PLACE. */
 static inline int MPIX_Preduce_init(const void *sendbuf, void *recvbuf, int partitions,
                                     MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
                                     MPI_Comm comm, MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  const int isRoot = at->rank == root;
-  return mpixCollectiveInit(
-      occlKindReduce,
-      mpixSideOf(isRoot && sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, partitions, count, type),
-      mpixSideOf(isRoot ? recvbuf : NULL, partitions, count, type), mpixPartsOf(1, isRoot), &op,
-      root, at, info, request);
+  return mpixCollectiveInit(occlKindReduce, mpixSideOf(sendbuf, partitions, count, type),
+                            mpixSideOf(recvbuf, partitions, count, type), &op, root, comm, info,
+                            request);
 }
 /* recvbuf of rank r: the reduction of part r of all sendbufs. */
 static inline int MPIX_Preduce_scatter_block_init(const void *sendbuf, int sendpartitions,
@@ -149,72 +157,45 @@ static inline int MPIX_Preduce_scatter_block_init(const void *sendbuf, int sendp
                                                   int recvpartitions, MPI_Count recvcount,
                                                   MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                                   MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  return mpixCollectiveInit(occlKindReduceScatter,
-                            mpixSideOf(sendbuf, sendpartitions, sendcount, type),
-                            mpixSideOf(recvbuf, recvpartitions, recvcount, type),
-                            mpixPartsOf((uint64_t)at->size, 1), &op, 0, at, info, request);
+  return mpixCollectiveInit(
+      occlKindReduceScatter, mpixSideOf(sendbuf, sendpartitions, sendcount, type),
+      mpixSideOf(recvbuf, recvpartitions, recvcount, type), &op, 0, comm, info, request);
 }
 /* recvbuf of all ranks: the sendbufs of all, by rank. */
 static inline int MPIX_Pallgather_init(const void *sendbuf, int sendpartitions, MPI_Count sendcount,
                                        MPI_Datatype sendtype, void *recvbuf, int recvpartitions,
                                        MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
                                        MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  return mpixCollectiveInit(occlKindAllGather,
-                            mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
-                            mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype),
-                            mpixPartsOf(1, (uint64_t)at->size), NULL, 0, at, info, request);
+  return mpixCollectiveInit(
+      occlKindAllGather, mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
+      mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype), NULL, 0, comm, info, request);
 }
 /* Part q of rank r's sendbuf becomes part r of rank q's recvbuf. */
 static inline int MPIX_Palltoall_init(const void *sendbuf, int sendpartitions, MPI_Count sendcount,
                                       MPI_Datatype sendtype, void *recvbuf, int recvpartitions,
                                       MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm,
                                       MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
   return mpixCollectiveInit(
       occlKindAllToAll, mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
-      mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype),
-      mpixPartsOf((uint64_t)at->size, (uint64_t)at->size), NULL, 0, at, info, request);
+      mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype), NULL, 0, comm, info, request);
 }
 /* recvbuf of the root, which alone asks: the sendbufs of all, by rank. */
 static inline int MPIX_Pgather_init(const void *sendbuf, int sendpartitions, MPI_Count sendcount,
                                     MPI_Datatype sendtype, void *recvbuf, int recvpartitions,
                                     MPI_Count recvcount, MPI_Datatype recvtype, int root,
                                     MPI_Comm comm, MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  const uint64_t parts = at->rank == root ? (uint64_t)at->size : 0;
-  return mpixCollectiveInit(occlKindGather,
-                            mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
-                            mpixSideOf(parts ? recvbuf : NULL, recvpartitions, recvcount, recvtype),
-                            mpixPartsOf(1, parts), NULL, root, at, info, request);
+  return mpixCollectiveInit(
+      occlKindGather, mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
+      mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype), NULL, root, comm, info, request);
 }
 /* recvbuf of rank r: part r of the sendbuf of the root, which alone marks. */
 static inline int MPIX_Pscatter_init(const void *sendbuf, int sendpartitions, MPI_Count sendcount,
                                      MPI_Datatype sendtype, void *recvbuf, int recvpartitions,
                                      MPI_Count recvcount, MPI_Datatype recvtype, int root,
                                      MPI_Comm comm, MPI_Info info, MPIX_Request *request) {
-  struct mpixComm *at = NULL;
-  const int code = mpixAttached(comm, &at);
-  if (code != MPI_SUCCESS)
-    return code;
-  const uint64_t parts = at->rank == root ? (uint64_t)at->size : 0;
-  return mpixCollectiveInit(occlKindScatter,
-                            mpixSideOf(parts ? sendbuf : NULL, sendpartitions, sendcount, sendtype),
-                            mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype),
-                            mpixPartsOf(parts, 1), NULL, root, at, info, request);
+  return mpixCollectiveInit(
+      occlKindScatter, mpixSideOf(sendbuf, sendpartitions, sendcount, sendtype),
+      mpixSideOf(recvbuf, recvpartitions, recvcount, recvtype), NULL, root, comm, info, request);
 }
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/occl.hpp"
+#include "runtime/api/testing/communicators.h"
 
 #include <gtest/gtest.h>
 
@@ -24,18 +25,6 @@ namespace {
 using plan::testing::oneShotAllReduce;
 
 constexpr uint32_t kRanks = 3;
-
-/// Runs body(communicator, rank) on a thread for each rank.
-template <class Body> void onRanks(uint32_t numRanks, const Body &body) {
-  std::vector<Communicator> ranks = Communicator::all(numRanks);
-  std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    threads.emplace_back([&, r] {
-      EXPECT_NO_THROW(body(ranks[r], r)) << "rank " << r << ": " << ranks[r].failure();
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-}
 
 Plan ownPlan(uint32_t numRanks) { return Plan(adoptPlan(oneShotAllReduce(numRanks))); }
 

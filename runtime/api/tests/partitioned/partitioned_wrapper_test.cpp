@@ -1,5 +1,6 @@
 // occl_partitioned.hpp: requests that free themselves, errors as exceptions.
 #include "runtime/api/occl_partitioned.hpp"
+#include "runtime/api/testing/communicators.h"
 
 #include <gtest/gtest.h>
 
@@ -16,30 +17,6 @@ namespace {
 
 static_assert(!std::is_copy_constructible_v<Partitioned>);
 static_assert(std::is_nothrow_move_constructible_v<Partitioned>);
-
-/// Runs body(communicator, rank) on a thread for each rank.
-template <class Body> void onRanks(uint32_t numRanks, const Body &body) {
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.timeoutMs = 20000;
-  std::vector<Communicator> ranks = Communicator::all(numRanks, config);
-  std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    threads.emplace_back([&, r] {
-      EXPECT_NO_THROW(body(ranks[r], r)) << "rank " << r << ": " << ranks[r].failure();
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-}
-
-template <class Call> std::string whatOf(const Call &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    EXPECT_EQ(error.result(), occlInvalidArgument);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 bool has(const std::string &text, const char *part) { return text.find(part) != text.npos; }
 

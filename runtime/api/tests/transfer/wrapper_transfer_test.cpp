@@ -1,5 +1,6 @@
 // occl_transfer.hpp: sends, receives, groups and collectives with counts by rank.
 #include "runtime/api/occl_transfer.hpp"
+#include "runtime/api/testing/communicators.h"
 
 #include <gtest/gtest.h>
 
@@ -14,36 +15,14 @@ namespace {
 
 constexpr uint32_t kRanks = 3;
 
-/// Runs body(communicator, rank) on a thread for each rank.
-template <class Body> void onRanks(const Body &body) {
-  std::vector<Communicator> ranks = Communicator::all(kRanks);
-  std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < kRanks; ++r)
-    threads.emplace_back([&, r] {
-      EXPECT_NO_THROW(body(ranks[r], r)) << "rank " << r << ": " << ranks[r].failure();
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-}
-
 template <class T> std::vector<T> numbers(uint64_t count, uint32_t first) {
   std::vector<T> values(count);
   std::iota(values.begin(), values.end(), static_cast<T>(first));
   return values;
 }
 
-template <class Call> std::string whatOf(const Call &call) {
-  try {
-    call();
-  } catch (const Error &error) {
-    EXPECT_EQ(error.result(), occlInvalidArgument);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(TransferWrapper, SendsAndReceives) {
-  onRanks([](Communicator &comm, uint32_t r) {
+  onRanks(kRanks, [](Communicator &comm, uint32_t r) {
     if (r == 0)
       send<double>(comm, numbers<double>(100, 5), 2);
     if (r != 2)
@@ -55,7 +34,7 @@ TEST(TransferWrapper, SendsAndReceives) {
 }
 
 TEST(TransferWrapper, GroupsOfAnyNesting) {
-  onRanks([](Communicator &comm, uint32_t r) {
+  onRanks(kRanks, [](Communicator &comm, uint32_t r) {
     const uint32_t next = (r + 1) % kRanks, last = (r + kRanks - 1) % kRanks;
     const auto mine = numbers<int32_t>(100000, r);
     std::vector<int32_t> theirs(mine.size());
@@ -75,7 +54,7 @@ TEST(TransferWrapper, GroupsOfAnyNesting) {
 }
 
 TEST(TransferWrapper, AGroupThatThrowsIsNotBegun) {
-  onRanks([](Communicator &comm, uint32_t r) {
+  onRanks(kRanks, [](Communicator &comm, uint32_t r) {
     const auto wrong = numbers<int32_t>(1, 1), right = numbers<int32_t>(1, 2);
     EXPECT_THROW(group([&] {
                    send<int32_t>(comm, wrong, r);
@@ -101,7 +80,7 @@ TEST(TransferWrapper, AGroupThatThrowsIsNotBegun) {
 
 /// Rank q has 10 * q + r elements for rank r.
 TEST(TransferWrapper, CollectivesWithCountsByRank) {
-  onRanks([](Communicator &comm, uint32_t r) {
+  onRanks(kRanks, [](Communicator &comm, uint32_t r) {
     std::vector<uint64_t> toOthers, fromOthers, ofRanks;
     std::vector<int64_t> expected, gathered;
     for (uint32_t q = 0; q < kRanks; ++q) {
