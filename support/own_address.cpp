@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -21,16 +22,6 @@ bool isLinkLocal(const sockaddr *address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
 }
 
-bool isUsable(const ifaddrs &each, const std::string &family) {
-  if (!each.ifa_addr || !(each.ifa_flags & IFF_UP))
-    return false;
-  if (each.ifa_addr->sa_family == AF_INET)
-    return family != "AF_INET6";
-  if (each.ifa_addr->sa_family != AF_INET6 || family == "AF_INET")
-    return false;
-  return !isLinkLocal(each.ifa_addr);
-}
-
 /// This side's address of a socket that would send there; length 0 if it could not.
 SocketAddress ownSideTowards(const addrinfo &there) {
   SocketAddress own;
@@ -45,7 +36,27 @@ SocketAddress ownSideTowards(const addrinfo &there) {
   return own;
 }
 
+std::string setting(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
 } // namespace
+
+InterfaceChoice InterfaceChoice::fromEnvironment() {
+  const std::string own = setting("OCCL_SOCKET_IFNAME");
+  return {own.empty() ? setting("NCCL_SOCKET_IFNAME") : own, setting("NCCL_SOCKET_FAMILY")};
+}
+
+bool isUsable(const ifaddrs &each, const std::string &family) {
+  if (!each.ifa_addr || !(each.ifa_flags & IFF_UP))
+    return false;
+  if (each.ifa_addr->sa_family == AF_INET)
+    return family != "AF_INET6";
+  if (each.ifa_addr->sa_family != AF_INET6 || family == "AF_INET")
+    return false;
+  return !isLinkLocal(each.ifa_addr);
+}
 
 bool SocketAddress::isLoopback() const {
   if (storage.ss_family == AF_INET)

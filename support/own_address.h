@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ifaddrs.h>
 #include <string>
 #include <sys/socket.h>
 #include <utility>
@@ -22,6 +23,18 @@ struct SocketAddress {
   /// "10.0.0.1:29500", "[fd00::1]:29500".
   std::string text() const;
 };
+
+/// By which interfaces others are to reach this machine: OCCL_SOCKET_IFNAME, or NCCL_SOCKET_IFNAME,
+/// and NCCL_SOCKET_FAMILY of the environment; "": any.
+struct InterfaceChoice {
+  std::string names, family;
+
+  static InterfaceChoice fromEnvironment();
+};
+
+/// Whether other machines may reach an interface's address: it is up, of that family unless this is
+/// neither AF_INET nor AF_INET6, and does not mean another one on each machine (of IPv6).
+bool isUsable(const ifaddrs &each, const std::string &family);
 
 /// Of the interface that is chosen as by NCCL_SOCKET_IFNAME (`names`) and NCCL_SOCKET_FAMILY
 /// (`family`); without names that of the first which is up and is neither a loopback nor docker's,

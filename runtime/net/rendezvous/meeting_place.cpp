@@ -2,16 +2,9 @@
 
 #include "runtime/net/rendezvous/handshake.h"
 
-#include <cstdlib>
-
 namespace occl::net {
 
 namespace {
-
-std::string setting(const char *variable) {
-  const char *value = std::getenv(variable);
-  return value ? value : "";
-}
 
 StatusOr<std::string> newSecret() {
   auto drawn = drawHash();
@@ -27,9 +20,7 @@ StatusOr<std::string> newSecret() {
 } // namespace
 
 StatusOr<MeetingPlace> MeetingPlace::open(const std::string &towards) {
-  const std::string own = setting("OCCL_SOCKET_IFNAME"),
-                    names = own.empty() ? setting("NCCL_SOCKET_IFNAME") : own,
-                    family = setting("NCCL_SOCKET_FAMILY");
+  const auto [names, family] = InterfaceChoice::fromEnvironment();
   SocketAddress address;
   if (names.empty() && family.empty() && !towards.empty())
     address = addressTowards(towards);

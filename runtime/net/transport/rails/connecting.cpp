@@ -22,6 +22,7 @@ bool leavesRoom(const Descriptor &socket) {
   return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
          static_cast<rlim_t>(socket.get()) < limit.rlim_cur / 4 * 3;
 }
+
 /// `side`: 'I' of who connects, 'R' of who answers.
 Hash proofOf(char side, const RailSecret &secret, uint32_t index) {
   struct {

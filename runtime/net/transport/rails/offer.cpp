@@ -2,6 +2,7 @@
 
 #include "runtime/net/transport/rail_share.h"
 #include "support/name_list.h"
+#include "support/own_address.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,13 +23,6 @@
 
 namespace occl::net {
 namespace {
-
-const char *setting(const char *own, const char *ofNccl) {
-  for (const char *variable : {own, ofNccl})
-    if (const char *text = std::getenv(variable); text && *text)
-      return text;
-  return "";
-}
 
 std::optional<uint32_t> numberIn(const char *variable) {
   const char *text = std::getenv(variable);
@@ -78,9 +72,8 @@ uint8_t onesIn(std::span<const uint8_t> mask) {
 bool isLinkLocal(const in_addr &address) { return ntohl(address.s_addr) >> 16 == 0xa9fe; }
 
 /// A link-local address means another machine on each interface.
-std::optional<OfferedAddress> addressIn(const ifaddrs &each) {
-  constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
-  if (!each.ifa_addr || !each.ifa_netmask || (each.ifa_flags & kUp) != kUp)
+std::optional<OfferedAddress> addressIn(const ifaddrs &each, const std::string &family) {
+  if (!isUsable(each, family) || !each.ifa_netmask || !(each.ifa_flags & IFF_RUNNING))
     return std::nullopt;
   OfferedAddress address;
   std::array<uint8_t, 16> mask;
@@ -93,15 +86,11 @@ std::optional<OfferedAddress> addressIn(const ifaddrs &each) {
     address.host[10] = address.host[11] = 0xff;
     std::memcpy(&address.host[12], &ipv4->sin_addr, sizeof ipv4->sin_addr);
     std::memcpy(&mask[12], &ofIpv4->sin_addr, sizeof ofIpv4->sin_addr);
-  } else if (each.ifa_addr->sa_family == AF_INET6) {
+  } else {
     const auto *ipv6 = reinterpret_cast<const sockaddr_in6 *>(each.ifa_addr),
                *ofIpv6 = reinterpret_cast<const sockaddr_in6 *>(each.ifa_netmask);
-    if (IN6_IS_ADDR_LINKLOCAL(&ipv6->sin6_addr))
-      return std::nullopt;
     std::memcpy(address.host.data(), &ipv6->sin6_addr, sizeof ipv6->sin6_addr);
     std::memcpy(mask.data(), &ofIpv6->sin6_addr, sizeof ofIpv6->sin6_addr);
-  } else {
-    return std::nullopt;
   }
   address.prefixBits = onesIn(mask);
   std::string_view(each.ifa_name).copy(address.interface.data(), address.interface.size() - 1);
@@ -137,8 +126,7 @@ StatusOr<TcpOffer> tcpOffer() {
   if (!connections.ok())
     return connections.status();
   offer.connections = *connections;
-  const std::string names = setting("OCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
-                    family = setting("NCCL_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY");
+  const auto [names, family] = InterfaceChoice::fromEnvironment();
   const bool isFamily = family == "AF_INET" || family == "AF_INET6";
   offer.isNamed = !names.empty() && !names.starts_with('^');
   offer.isRestricted = !names.empty() || isFamily;
@@ -149,10 +137,9 @@ StatusOr<TcpOffer> tcpOffer() {
   const NameList choice(names.empty() ? "^docker" : names);
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const ifaddrs *each = all; each && offer.count < TcpOffer::kMost; each = each->ifa_next) {
-    auto address = addressIn(*each);
+    auto address = addressIn(*each, family);
     if (!address || !choice.takes(each->ifa_name) ||
-        (!offer.isNamed && (each->ifa_flags & (IFF_LOOPBACK | IFF_POINTOPOINT))) ||
-        (isFamily && (family == "AF_INET") != address->isIpv4()))
+        (!offer.isNamed && (each->ifa_flags & (IFF_LOOPBACK | IFF_POINTOPOINT))))
       continue;
     address->speed = speedOf(socket, each->ifa_name);
     offer.addresses[offer.count++] = *address;
