@@ -25,7 +25,8 @@ namespace occl::bench {
 namespace {
 
 constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30, kAll = uint64_t{2} << 30;
-constexpr uint32_t kInGraph = 10;
+/// Of what may take a second.
+constexpr uint32_t kWarmUps = 2;
 
 enum class Shape { Ring, Pairs };
 
@@ -127,40 +128,8 @@ private:
     check(shape, bytes);
     const auto times =
         static_cast<uint32_t>(std::clamp<uint64_t>((uint64_t{1} << 31) / bytes, 5, 200));
-    const double inStream = timed(times, enqueue);
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (uint32_t i = 0; i < kInGraph; ++i)
-      enqueue();
-    require(cudaStreamEndCapture(stream, &graph), "end of capture");
-    require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-    const double inGraph =
-        timed(std::max(times / kInGraph, 2u),
-              [&] { require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch"); }) /
-        kInGraph;
-    cudaGraphExecDestroy(executable);
-    cudaGraphDestroy(graph);
-    return {inStream, inGraph};
-  }
-  double timed(uint32_t times, const std::function<void()> &enqueue) {
-    cudaEvent_t begin, end;
-    require(cudaEventCreate(&begin), "cudaEventCreate");
-    require(cudaEventCreate(&end), "cudaEventCreate");
-    for (uint32_t i = 0; i < 2; ++i)
-      enqueue();
-    require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    together.meet();
-    require(cudaEventRecord(begin, stream), "cudaEventRecord");
-    for (uint32_t i = 0; i < times; ++i)
-      enqueue();
-    require(cudaEventRecord(end, stream), "cudaEventRecord");
-    require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return together.largest(milliseconds * 1e3 / times, rank);
+    return {timeInStream(together, rank, stream, kWarmUps, times, enqueue),
+            timeInGraph(together, rank, stream, kWarmUps, std::max(times / kInGraph, 2u), enqueue)};
   }
 
   Together &together;

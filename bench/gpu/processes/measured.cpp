@@ -14,7 +14,8 @@ namespace occl::bench {
 
 namespace {
 
-constexpr uint32_t kInGraph = 10;
+/// Calls before those that are timed.
+constexpr uint32_t kWarmUps = 5;
 /// Of more elements every so many are verified.
 constexpr size_t kAllVerified = 4 << 20, kSampled = 61;
 
@@ -102,6 +103,44 @@ void standOnOwnMachine(uint32_t rank) {
     setenv(variable, host.c_str(), 1);
   setenv("NCCL_NET", "Socket", 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
+
+double timeInStream(Together &together, uint32_t rank, cudaStream_t stream, uint32_t before,
+                    uint32_t repetitions, const std::function<void()> &enqueue) {
+  cudaEvent_t begin, end;
+  require(cudaEventCreate(&begin), "cudaEventCreate");
+  require(cudaEventCreate(&end), "cudaEventCreate");
+  for (uint32_t i = 0; i < before; ++i)
+    enqueue();
+  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  together.meet();
+  require(cudaEventRecord(begin, stream), "cudaEventRecord");
+  for (uint32_t i = 0; i < repetitions; ++i)
+    enqueue();
+  require(cudaEventRecord(end, stream), "cudaEventRecord");
+  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return together.largest(milliseconds * 1e3 / repetitions, rank);
+}
+
+double timeInGraph(Together &together, uint32_t rank, cudaStream_t stream, uint32_t before,
+                   uint32_t replays, const std::function<void()> &enqueue) {
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  for (uint32_t i = 0; i < kInGraph; ++i)
+    enqueue();
+  require(cudaStreamEndCapture(stream, &graph), "end of capture");
+  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const double time = timeInStream(together, rank, stream, before, replays, [&] {
+    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+  });
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  return time / kInGraph;
 }
 
 std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::string &collective,
@@ -310,41 +349,6 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
   }
 }
 
-double Stage::inStream(uint32_t repetitions, const std::function<void()> &enqueue) {
-  cudaEvent_t begin, end;
-  require(cudaEventCreate(&begin), "cudaEventCreate");
-  require(cudaEventCreate(&end), "cudaEventCreate");
-  for (uint32_t i = 0; i < 5; ++i)
-    enqueue();
-  synchronize();
-  together.meet();
-  require(cudaEventRecord(begin, stream), "cudaEventRecord");
-  for (uint32_t i = 0; i < repetitions; ++i)
-    enqueue();
-  require(cudaEventRecord(end, stream), "cudaEventRecord");
-  synchronize();
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return together.largest(milliseconds * 1e3 / repetitions, rank);
-}
-
-double Stage::inGraph(uint32_t replays, const std::function<void()> &enqueue) {
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  for (uint32_t i = 0; i < kInGraph; ++i)
-    enqueue();
-  require(cudaStreamEndCapture(stream, &graph), "end of capture");
-  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  double time =
-      inStream(replays, [&] { require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch"); });
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph);
-  return time / kInGraph;
-}
-
 double Stage::blocking(uint32_t repetitions, const std::function<void()> &enqueue) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
@@ -363,10 +367,11 @@ Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueu
   uint32_t repetitions = repetitionsFor(count * sizeOf(given.type));
   auto one = [&] { enqueue(buffers.input, buffers.output); };
   Times times;
-  times.graph = inGraph(std::max(repetitions / kInGraph, 2u), one);
+  times.graph =
+      timeInGraph(together, rank, stream, kWarmUps, std::max(repetitions / kInGraph, 2u), one);
   if (graphOnly)
     return times;
-  times.stream = inStream(repetitions, one);
+  times.stream = timeInStream(together, rank, stream, kWarmUps, repetitions, one);
   times.blocking = blocking(repetitions, one);
   return times;
 }

@@ -31,6 +31,17 @@ struct Times {
 /// over TCP, by 127.0.0.1. Before both join.
 void standOnOwnMachine(uint32_t rank);
 
+/// Calls of a graph that is timed.
+inline constexpr uint32_t kInGraph = 10;
+
+/// Microseconds for each of `repetitions` that are enqueued in the stream, of the rank that takes
+/// the longest, after so many that are not timed. All ranks call it.
+double timeInStream(Together &together, uint32_t rank, cudaStream_t stream, uint32_t before,
+                    uint32_t repetitions, const std::function<void()> &enqueue);
+/// The same of each of kInGraph in a graph that is replayed.
+double timeInGraph(Together &together, uint32_t rank, cudaStream_t stream, uint32_t before,
+                   uint32_t replays, const std::function<void()> &enqueue);
+
 /// A communicator of this process's rank, on the GPU with the rank's number. asUsual: with the
 /// library's own sizes of memory, and no buffers of its own. daemonBlocks: thread blocks of its
 /// resident daemon; 0: as many as the library takes.
@@ -98,8 +109,6 @@ private:
   Buffers placed(const Buffers &buffers, size_t count) const;
   Times measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly);
   void verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what);
-  double inStream(uint32_t repetitions, const std::function<void()> &enqueue);
-  double inGraph(uint32_t replays, const std::function<void()> &enqueue);
   double blocking(uint32_t repetitions, const std::function<void()> &enqueue);
   void synchronize();
 
