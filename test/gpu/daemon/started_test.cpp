@@ -133,7 +133,6 @@ protected:
     config.arenaBytes = 512 << 20;
     start(numRanks(), config);
   }
-  uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
   std::unique_ptr<Tried> make(const Kind &kind, uint64_t id, uint64_t count,
                               DataType type = DataType::Float32, ReduceOp op = ReduceOp::Sum,
                               uint32_t root = 0) {

@@ -50,6 +50,14 @@ void RanksOnDevices::start(uint32_t n, const occlConfig_t &config) {
   }
 }
 
+void RanksOnDevices::startWithTimeout(uint32_t timeoutMs) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.deviceKind = occlDeviceCuda;
+  config.arenaBytes = 256 << 20;
+  config.timeoutMs = timeoutMs;
+  start(numRanks(), config);
+}
+
 void RanksOnDevices::startMany(uint32_t number, uint32_t n, const occlConfig_t &config,
                                const std::vector<Case> &cases) {
   start(n, config);

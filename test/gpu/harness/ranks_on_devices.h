@@ -46,6 +46,8 @@ protected:
   void TearDown() override;
   /// Anew, also while there are ranks already.
   void start(uint32_t n, const occlConfig_t &config = smallConfig());
+  /// numRanks() with 256 MiB of device memory each, and this timeout; 0: none.
+  void startWithTimeout(uint32_t timeoutMs);
   /// So many communicators in all, of the same ranks on the same devices: orders may conflict
   /// between them. Each has called each of the cases once, so that everything is in its place.
   void startMany(uint32_t number, uint32_t n, const occlConfig_t &config,
@@ -54,6 +56,9 @@ protected:
   occlComm_t commOf(uint32_t rank, size_t which) const {
     return which == 0 ? comms[rank] : more[which - 1][rank];
   }
+
+  uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
+  cudaStream_t streamOf(uint32_t rank) const { return onDevices[rank]->stream(); }
 
   /// body(rank) on a thread each; what they say is wrong.
   void inThreads(const std::function<std::string(uint32_t)> &body);

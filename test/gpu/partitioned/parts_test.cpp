@@ -23,17 +23,8 @@ protected:
   void SetUp() override {
     RanksOnDevices::SetUp();
     if (!IsSkipped())
-      startWith(20000);
+      startWithTimeout(20000);
   }
-  void startWith(uint32_t timeoutMs) {
-    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-    config.deviceKind = occlDeviceCuda;
-    config.arenaBytes = 256 << 20;
-    config.timeoutMs = timeoutMs;
-    start(numRanks(), config);
-  }
-  uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
-  cudaStream_t streamOf(uint32_t rank) const { return onDevices[rank]->stream(); }
   /// body(ring or rings) on a thread for each rank, "" or what is wrong. Rings are there before.
   void onRings(
       const std::vector<RingShape> &shapes,
@@ -303,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(Each, PartsMisused,
                                          Misused::Receive));
 
 TEST_F(Parts, AMissingMarkIsNamedAtTheDeadline) {
-  startWith(500);
+  startWithTimeout(500);
   onRing({4, 4, 4096}, [&](uint32_t rank, Ring &ring) -> std::string {
     ring.start(streamOf(rank));
     ring.expect(occlPreadyOn(ring.send, 0, 1, streamOf(rank)), "occlPreadyOn");

@@ -181,8 +181,6 @@ protected:
     config.arenaBytes = uint64_t{256 << 20} * numRanks(); // of a kind 36 calls follow streams
     start(numRanks(), config);
   }
-  uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
-  cudaStream_t streamOf(uint32_t rank) const { return onDevices[rank]->stream(); }
 
   void add(Shape shape) {
     shape.id = jobs.size();

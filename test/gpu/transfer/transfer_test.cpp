@@ -215,7 +215,7 @@ TEST_F(Transfers, OtherCountsOrTypesFailOnAllRanks) {
 TEST_F(Transfers, DeadlinesNameTheRank) {
   if (n() < 2)
     GTEST_SKIP() << "one rank";
-  startWith(500);
+  startWithTimeout(500);
   std::vector<std::string> texts(n());
   const auto buffers = memory(64 * kMiB);
   inThreads([&](uint32_t rank) -> std::string {

@@ -115,16 +115,8 @@ protected:
     const char *given = std::getenv("OCCL_TEST_SEED");
     seed = given ? static_cast<uint32_t>(std::atoi(given)) : 20261123;
     std::printf("OCCL_TEST_SEED=%u\n", seed);
-    startWith(0);
+    startWithTimeout(0);
   }
-  void startWith(uint32_t timeoutMs) {
-    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-    config.deviceKind = occlDeviceCuda;
-    config.arenaBytes = 256 << 20;
-    config.timeoutMs = timeoutMs;
-    start(numRanks(), config);
-  }
-  uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
   /// By rank. Before anything runs, and freed when all is over: CUDA waits for what runs.
   std::vector<std::unique_ptr<Buffers>> buffersFor(const Plan &plan) const {
     std::vector<std::unique_ptr<Buffers>> all;
@@ -143,8 +135,6 @@ protected:
     }
     return all;
   }
-  cudaStream_t streamOf(uint32_t rank) const { return onDevices[rank]->stream(); }
-
   /// In the order of each pair, but pairs mixed in an order of the rank's own.
   std::string callAll(const Buffers &buffers, cudaStream_t stream, std::mt19937 &random) const {
     std::map<std::pair<bool, uint32_t>, std::vector<const Sent *>> byDirection;
