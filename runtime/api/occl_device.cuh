@@ -161,8 +161,8 @@ OCCL_DEVICE_FUNCTION bool isThere(Part &part, uint64_t q) {
 
 /// Whether partition q of a receive may be read by this thread: one look. Without an epoch: yes.
 OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
-  if (!part.isOfReceive(q)) {
-    part.misusedReceive(q);
+  if (q >= part.numArriving()) {
+    part.misusedArrival(q);
     return false;
   }
   if (isThere(part, q))
@@ -176,9 +176,9 @@ OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
 /// program that waits without bound sees to it that what it waits for does not need that place.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nanoseconds) {
-  if (!part.isOfReceive(q)) {
+  if (q >= part.numArriving()) {
     if (group.rank() == 0)
-      part.misusedReceive(q);
+      part.misusedArrival(q);
     return Wait::Failed;
   }
   constexpr uint32_t kLooks = 32; // of one thread, before all look for what marks have left
@@ -204,7 +204,7 @@ OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nan
 /// stored; else as wait(). Needed only by kernels that depend on that before they end.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
-  if (part.s->isSend == 0) {
+  if (part.s->side != Side::Send) {
     if (group.rank() == 0)
       part.misused(Misuse::WrongSide, 0);
     return Wait::Failed;
@@ -224,11 +224,13 @@ OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
 /// One thread: the next epoch, as occlPstartOn has it; the last one has ended.
 OCCL_DEVICE_FUNCTION void start(occlPartDevice_t handle) {
   Part part(handle);
+  if (part.s->side == Side::Collective) // the host starts those
+    return part.misused(Misuse::WrongSide, 0);
   fenceSequential(); // what this rank has done before is over for who sees that it has started
   if (loadWord(&part.s->done) != part.e ||
       exchangeForAll(&part.s->epoch, part.e, part.e + 1) != part.e)
     return part.misused(Misuse::Active, 0);
-  if (part.s->isSend == 0 && part.isConnected())
+  if (part.s->side == Side::Receive && part.isConnected())
     releaseWord(part.s->peer.started, part.e + 1);
 }
 

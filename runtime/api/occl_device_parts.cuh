@@ -57,18 +57,36 @@ struct HostSide {
   uint32_t *hasGivenUp;   // in device memory: not 0 once everything is to end
 };
 
+/// What a request is.
+enum class Side : uint64_t { Receive, Send, Collective };
+
+/// A partition of a collective's output on this rank.
+struct OutputPartition {
+  uint64_t made;   // how often a thread block has made all of its own of it, in all epochs together
+  uint64_t makers; // thread blocks that store to it
+  /// In place: the partitions of the input that lie there.
+  uint32_t ownBegin, ownEnd;
+};
+
 struct State {
   // Constant.
-  uint64_t isSend, partitions, partitionBytes, peerRank;
+  Side side;
+  /// Of the buffer; of a collective those of its input, which are marked.
+  uint64_t partitions;
+  uint64_t partitionBytes, peerRank;
   char *buffer;
-  uint64_t *marked, *counted, *units; // of a send; `counted` is null if a message is a partition
-  Cut cut;                            // of a send
-  const Peer *host;                   // pinned
+  OutputPartition *outputs;       // of a collective
+  uint64_t numOutputs, numBlocks; // likewise; the latter of its call on this rank
+  uint64_t *marked;               // of a send or collective
+  uint64_t *counted, *units;      // of a send; `counted` is null if a message is a partition
+  Cut cut;                        // of a send
+  const Peer *host;               // pinned; not of a collective
   HostSide watch;
   Sends *sends;
   // Of this rank.
   alignas(128) uint64_t epoch;
   uint64_t done, misuse;
+  uint64_t finished; // thread blocks of a collective's calls, in all epochs together
   uint64_t connecting;
   Peer peer;
   // Of the receiver.
@@ -89,7 +107,7 @@ public:
       : Part(static_cast<State *>(handle.state)) {}
   OCCL_DEVICE_FUNCTION explicit Part(State *state)
       : s(state), e(loadWord(&state->epoch)),
-        isSimple(state->isSend != 0 && state->cut.perMessage == 1 &&
+        isSimple(state->side == Side::Send && state->cut.perMessage == 1 &&
                  state->cut.unitsOfMessage == 1) {}
 
   OCCL_DEVICE_FUNCTION uint64_t epoch() const { return e; }
@@ -135,16 +153,21 @@ public:
                           block << kMisusePartitionBits | (partition < kMost ? partition : kMost);
     exchangeIf(&s->misuse, 0, word);
   }
-  OCCL_DEVICE_FUNCTION bool isOfReceive(uint64_t q) const {
-    return s->isSend == 0 && q < s->partitions;
+  /// Partitions that may be marked.
+  OCCL_DEVICE_FUNCTION uint64_t numMarked() const {
+    return s->side == Side::Receive ? 0 : s->partitions;
   }
-  OCCL_DEVICE_FUNCTION void misusedReceive(uint64_t q) const {
-    misused(s->isSend != 0 ? Misuse::WrongSide : Misuse::NoPartition, q);
+  /// Partitions that arrive.
+  OCCL_DEVICE_FUNCTION uint64_t numArriving() const {
+    return s->side == Side::Receive ? s->partitions : s->numOutputs;
+  }
+  OCCL_DEVICE_FUNCTION void misusedArrival(uint64_t q) const {
+    misused(numArriving() == 0 ? Misuse::WrongSide : Misuse::NoPartition, q);
   }
   /// One thread, behind the group's barrier. Whether the mark completes its message.
   OCCL_DEVICE_FUNCTION bool mark(uint64_t p) const {
-    if (s->isSend == 0 || p >= s->partitions) {
-      misused(s->isSend == 0 ? Misuse::WrongSide : Misuse::NoPartition, p);
+    if (p >= numMarked()) {
+      misused(numMarked() == 0 ? Misuse::WrongSide : Misuse::NoPartition, p);
       return false;
     }
     if (loadWord(&s->done) >= e) {
@@ -156,6 +179,8 @@ public:
       misused(Misuse::Twice, p);
       return false;
     }
+    if (s->side == Side::Collective)
+      return false; // executors of the library's look for marks
     if (s->counted == nullptr)
       return true;
     const uint64_t m = p / s->cut.perMessage;
@@ -227,8 +252,20 @@ public:
     storeWord(&s->peer.arrived[unit], e);
     storeWord(&s->units[unit], 2 * e);
   }
-  /// Whether partition q of a receive is there; one thread of a group.
+  /// Whether partition q of a collective's output has all that it will have in this epoch.
+  OCCL_DEVICE_FUNCTION bool isMade(uint64_t q) const {
+    const OutputPartition &output = s->outputs[q];
+    if (acquireWord(&output.made) != e * output.makers)
+      return false;
+    for (uint32_t p = output.ownBegin; p < output.ownEnd; ++p)
+      if (acquireWord(&s->marked[p]) < e)
+        return false;
+    return true;
+  }
+  /// Whether partition q is there, of a receive or a collective's output; one thread of a group.
   OCCL_DEVICE_FUNCTION bool hasCome(uint64_t q) {
+    if (s->side == Side::Collective)
+      return isMade(q);
     if (arrivals == nullptr) {
       if (!isConnected())
         return false;
@@ -263,6 +300,8 @@ public:
       say(s->watch.hasGivenUp, 1);
       return true;
     }
+    if (s->side == Side::Collective) // whom its call waits for is said by who executes it
+      return false;
     if (isLong) {
       storeWord(s->watch.waitingSince, time);
       say(s->watch.waitsFor, static_cast<uint32_t>(s->peerRank) + 1);

@@ -126,8 +126,9 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  *
  * occlPstart: occlAgain: all of config->maxInFlight are taken, each of which is one of what was
  * started, or is complete and was not waited for; nothing has been done. occlPprepare:
- * occlInvalidArgument. On hosts of one machine, with preemption, and not with plans compiled with
- * --direct: others are occlInvalidArgument. */
+ * occlInvalidArgument. On ranks of one machine, with preemption, and not with plans compiled with
+ * --direct: others are occlInvalidArgument. On devices occl_partitioned_device.h says what
+ * differs. */
 OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
                                     int64_t recvPartitions, const occlPartConfig_t *config,
                                     occlPart_t *part);

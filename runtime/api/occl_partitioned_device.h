@@ -1,6 +1,6 @@
-/* Partitioned sends and receives of ranks on devices: occlPsendInit and occlPrecvInit of a
- * communicator with occlDeviceCuda. Epochs are work of streams, eager or captured; partitions are
- * marked there, or inside kernels by occl_device.cuh.
+/* Partitioned requests of ranks on devices: those of a communicator with occlDeviceCuda. Epochs are
+ * work of streams; partitions are marked there, or inside kernels by occl_device.cuh. What follows
+ * is of sends and receives; what differs for collectives is said at the end.
  *
  * Shapes, matching and errors are those of occl_partitioned.h. Requests are matched by host threads
  * of the library, so neither side's program need be in a call.
@@ -27,6 +27,29 @@
  * occlPstart, occlPready..., occlParrived, occlPtest, occlPwait and occlPprepare are for requests
  * on hosts: occlInvalidArgument. occlPfree: occlInvalidArgument while an epoch has not ended;
  * streams and graphs with work of the request have ended, or are destroyed, before.
+ *
+ * Collectives (occlPcollInit). An epoch is executed by the persistent kernel that executes
+ * occlStart, after the stream of its start; buffers are any memory of the device. Kernels mark
+ * partitions of the input, and ask for those of the output; that never waits for another kernel. An
+ * output partition arrives once all ranks have marked what its rounds read (occl_partitioned.h).
+ * - The host begins epochs: occlPstartOn and occlPwaitOn of a captured stream are
+ *   occlInvalidArgument, and so is a second start before a wait was put into a stream. Marks may be
+ *   captured.
+ * - What is to mark is launched before anything that CUDA may have wait for a stream that waits:
+ *   copies to pageable memory, and as many such streams as there are connections, behind which
+ *   occlPwaitOn is occlAgain.
+ * - A kernel that waits for an arrival leaves a multiprocessor to the persistent kernel, one for
+ *   each kind of call that it serves (sums of floats or anything, small or large). Kernels that
+ *   need all multiprocessors at once cannot mark.
+ * - Sends whose marks were left are not sent by occlPwaitOn of a collective: occlPwaitOn of the
+ *   send, or occlPprepareOn before the marks, comes first.
+ * - occlPcollInit is occlAgain beyond as many requests as half of the communicator's connection
+ *   sets (64 with memory enough, see gpu.md). occlPstartOn is occlAgain when calls after streams
+ *   hold all of the rest, and nothing was done. Until an epoch has ended at most 255 calls that
+ *   were started after it are executed.
+ * - occlInvalidArgument: scalars; averages of float16 and fp8; in place with a plan that is not
+ *   valid so; more than 65,536 partitions of a buffer; plans compiled with --direct; ranks on
+ *   several machines.
  */
 #ifndef OCCL_PARTITIONED_DEVICE_H
 #define OCCL_PARTITIONED_DEVICE_H

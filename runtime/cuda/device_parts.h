@@ -1,30 +1,45 @@
-// A rank's partitioned sends and receives on its device. No CUDA in this header.
+// A rank's partitioned requests on its device. No CUDA in this header.
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/scaling/input_scale.h"
+#include "runtime/invocation/collective.h"
+#include "runtime/partitioned/collective_buffers.h"
 #include "runtime/partitioned/request.h"
+
+#include <cstdint>
 
 namespace occl::cuda {
 
-/// A request: its owner is DeviceParts.
-class DevicePart;
-
-/// Thread safety: any; of a request one thread at a time is in one of the functions.
-/// Streams are CUstream_st* of the rank's device, captured or not. Errors are those of
-/// occl_partitioned_device.h.
-class DeviceParts {
+/// A request; its rank owns it.
+///
+/// Thread safety: one thread at a time is in one of the functions. Streams are CUstream_st* of the
+/// rank's device. Errors are those of occl_partitioned_device.h.
+class DevicePart {
 public:
-  virtual ~DeviceParts() = default;
-  /// Local. Of the terms the reference is not looked at.
-  virtual StatusOr<DevicePart *> make(const partitioned::Terms &terms) = 0;
-  virtual Status start(DevicePart &part, void *stream) = 0;
+  DevicePart() = default;
+  DevicePart(const DevicePart &) = delete;
+  DevicePart &operator=(const DevicePart &) = delete;
+  virtual ~DevicePart() = default;
+
+  virtual Status start(void *stream) = 0;
   /// Partitions of the range; not empty.
-  virtual Status mark(DevicePart &part, plan::Range range, void *stream) = 0;
-  virtual Status prepare(DevicePart &part, void *stream) = 0;
-  virtual Status wait(DevicePart &part, void *stream) = 0;
+  virtual Status mark(plan::Range range, void *stream) = 0;
+  virtual Status prepare(void *stream) = 0;
+  virtual Status wait(void *stream) = 0;
   /// What kernels have of it: occlPartDevice_t::state.
-  virtual void *stateOf(const DevicePart &part) const = 0;
-  virtual Status release(DevicePart &part) = 0;
+  virtual void *state() const = 0;
+  /// Then there is none any more. InvalidArgument: its epoch has not ended.
+  virtual Status release() = 0;
+};
+
+/// What the program says of a partitioned collective.
+struct CollectiveTerms {
+  const daemon::CollectiveSpec &spec; // its plan in rounds
+  uint8_t kind = 0;                   // the API's value
+  uint32_t root = 0;
+  partitioned::DividedBuffers buffers;
+  InputFactor factor;
 };
 
 } // namespace occl::cuda

@@ -164,8 +164,13 @@ public:
   /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
   virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;
 
-  /// Its partitioned sends and receives. They live as long as the rank.
-  virtual DeviceParts &parts() = 0;
+  /// Whether a collective's plan can be executed in parts, on any rank: the same on all.
+  /// InvalidArgument.
+  virtual Status mayHaveParts(const daemon::CollectiveSpec &spec) const = 0;
+  /// A partitioned send or receive, or a collective. It lives until it is released, or as long as
+  /// the rank. Errors are those of occlPsendInit and occlPcollInit.
+  virtual StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) = 0;
+  virtual StatusOr<DevicePart *> makePart(const CollectiveTerms &terms) = 0;
 
   /// Whether plans may access other ranks' buffers: DeviceRankOptions::registeredBuffers, where
   /// devices access each other's memory.

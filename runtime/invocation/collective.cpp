@@ -26,8 +26,6 @@ constexpr uint32_t kLineSliceBytes = 1 << 10;
 /// What takes less time than to wake a thread for it.
 constexpr uint64_t kBytesAtOnce = 4 << 10;
 
-constexpr uint64_t kRoundsMask = 0x1ff; // at most 256
-
 /// As plans call the collectives of which the API has kinds, in the order of those.
 constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
                                        "reduce",    "alltoall",  "gather",        "scatter"};
@@ -222,7 +220,7 @@ std::string describe(const transport::CollectiveTraits &traits, bool isPartition
          nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
          nameIn(traits.op, kNumReduceOps, ReduceOp{}) +
          (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash +
-         (isPartitioned ? ", rounds " + std::to_string(traits.planHash & kRoundsMask) : "");
+         (isPartitioned ? ", rounds " + std::to_string(roundsOf(traits.planHash)) : "");
 }
 
 std::string describe(uint64_t sequence, const std::string &name) {

@@ -152,6 +152,8 @@ std::string nameOfKind(uint32_t kind);
 
 /// Of a plan in so many rounds, 1 to 256, from that of the plan; no plan's own.
 uint64_t hashInRounds(uint64_t planHash, uint32_t rounds);
+inline constexpr uint64_t kRoundsMask = 0x1ff; // where such a hash has them
+constexpr uint64_t roundsOf(uint64_t hash) { return hash & kRoundsMask; }
 
 /// "allreduce, count 4, ..." for errors; of a partitioned one with its rounds, which its hash
 /// tells.

@@ -56,23 +56,13 @@ uint64_t CollectiveParts::firstUnmarked(uint64_t ofEpoch) const {
   return p;
 }
 
-/// In place: what of the input lies where these elements of the output do.
-plan::Range CollectiveParts::inputOf(plan::Range output) const {
-  if (!buffers.inPlace)
-    return {};
-  const auto within = [&](uint64_t element) {
-    const int64_t of = static_cast<int64_t>(element) - *buffers.inPlace;
-    return std::clamp<int64_t>(of, 0, static_cast<int64_t>(buffers.input.elements));
-  };
-  return {static_cast<uint64_t>(within(output.begin)), static_cast<uint64_t>(within(output.end))};
-}
-
 /// A partition of the output may also have elements that no step stores: in place, where they are
 /// the input's. Then the program is done with them once it has marked them.
 bool CollectiveParts::hasArrived(uint64_t q, uint64_t ofEpoch) const {
   if (sums[q].load(std::memory_order_acquire) != ofEpoch * all[q])
     return false;
-  const plan::Range own = buffers.input.cut().covering(inputOf(buffers.output.elementsOf(q)));
+  const plan::Range own =
+      buffers.input.cut().covering(buffers.inputOf(buffers.output.elementsOf(q)));
   for (uint64_t p = own.begin; p < own.end; ++p)
     if (!isMarked(p, ofEpoch))
       return false;
@@ -80,8 +70,8 @@ bool CollectiveParts::hasArrived(uint64_t q, uint64_t ofEpoch) const {
 }
 
 std::optional<uint32_t> CollectiveParts::missing(plan::OperandKind kind, plan::Range elements) {
-  const plan::Range needed =
-      buffers.input.cut().covering(kind == plan::OperandKind::Input ? elements : inputOf(elements));
+  const plan::Range needed = buffers.input.cut().covering(
+      kind == plan::OperandKind::Input ? elements : buffers.inputOf(elements));
   for (uint64_t p = needed.begin; p < needed.end; ++p)
     if (!isReady(p))
       return static_cast<uint32_t>(p);

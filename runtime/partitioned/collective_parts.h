@@ -4,6 +4,7 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/exec/host/partitions.h"
+#include "runtime/partitioned/collective_buffers.h"
 #include "runtime/partitioned/words.h"
 #include "runtime/sync/doorbell.h"
 
@@ -12,29 +13,6 @@
 #include <vector>
 
 namespace occl::partitioned {
-
-/// A buffer of so many elements in partitions of ceil(elements / partitions) each, of which the
-/// last ones may have fewer, or none.
-struct Side {
-  uint64_t elements = 0;
-  uint64_t partitions = 0; // at least 1 if there are elements
-
-  constexpr plan::UniformCut cut() const {
-    return {elements, elements == 0 ? 0 : (elements - 1) / partitions + 1};
-  }
-  constexpr plan::Range elementsOf(uint64_t partition) const {
-    return partition < cut().numUnits() ? cut().elementsOf(partition) : plan::Range{};
-  }
-};
-
-/// A rank's buffers.
-struct CollectiveBuffers {
-  Side input = {}, output = {};
-  /// In place: the input begins so many elements behind the output's begin.
-  std::optional<int64_t> inPlace = {};
-  DataType type = DataType::Uint8;
-  const char *data = nullptr; // of the input
-};
 
 /// Thread safety: missing(), stored(), mark(), count() and what is const are for any; begin() and
 /// readCopy() for one thread, while no epoch is under way.
@@ -75,7 +53,6 @@ public:
   }
 
 private:
-  plan::Range inputOf(plan::Range output) const;
   bool isReady(uint64_t p);
   bool copyPartition(uint64_t p);
 

@@ -33,15 +33,6 @@ bool isMarked(const PartitionedCollective &request) {
   return request.parts->areAllMarked(request.epoch);
 }
 
-/// A partition of a buffer that the rank has.
-Status checkNumber(uint64_t partitions, uint64_t elements, const char *buffer) {
-  if (partitions > partitioned::kMostPartitions || (partitions == 0 && elements != 0))
-    return invalid(std::to_string(partitions) + " partitions of the " + buffer + " of " +
-                   std::to_string(elements) + " elements: there have to be 1 to " +
-                   std::to_string(partitioned::kMostPartitions));
-  return {};
-}
-
 } // namespace
 
 PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon)
@@ -58,45 +49,17 @@ Status PartitionedCollectives::checkCommunicator() const {
   return {};
 }
 
-/// What the rank has of the collective, cut as the program says. The side that it does not have
-/// counts as empty, however it is said to be cut.
-StatusOr<partitioned::CollectiveBuffers>
-PartitionedCollectives::buffersOf(const PartitionedTerms &terms, const Collective &shape,
-                                  const std::string &subject) const {
-  if (!shape.aliasing.accepts(terms.input, terms.output))
-    return invalid(subject + ": " + shape.aliasing.complaint(terms.input, terms.output));
-  const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
-  const uint64_t size = sizeOf(shape.spec.type);
-  partitioned::CollectiveBuffers buffers;
-  buffers.type = shape.spec.type;
-  buffers.data = static_cast<const char *>(terms.input);
-  if (rank.inputChunks != 0)
-    buffers.input = {shape.binding->inputBytes() / size, terms.inputPartitions};
-  if (rank.outputChunks != 0)
-    buffers.output = {shape.binding->outputBytes() / size, terms.outputPartitions};
-  if (rank.inputChunks != 0)
-    if (Status number = checkNumber(buffers.input.partitions, buffers.input.elements, "input");
-        !number.ok())
-      return number;
-  if (rank.outputChunks != 0)
-    if (Status number = checkNumber(buffers.output.partitions, buffers.output.elements, "output");
-        !number.ok())
-      return number;
-  if (shape.aliasing.isInPlace(terms.input, terms.output))
-    buffers.inPlace =
-        (static_cast<const char *>(terms.input) - static_cast<const char *>(terms.output)) /
-        static_cast<int64_t>(size);
-  return buffers;
-}
-
 /// But for its number, and what it says of the arena.
 StatusOr<std::unique_ptr<PartitionedCollective>>
 PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) const {
   auto request = std::make_unique<PartitionedCollective>();
   request->subject = "partitioned " + shape.spec.plan->collective;
-  auto buffers = buffersOf(terms, shape, request->subject);
+  auto buffers = partitioned::divide(
+      {terms.input, terms.output, terms.inputPartitions, terms.outputPartitions},
+      shape.spec.plan->ranks[core.fabric->rank()], shape.aliasing, shape.spec.type,
+      shape.binding->inputBytes(), shape.binding->outputBytes());
   if (!buffers.ok())
-    return buffers.status();
+    return Status(buffers.status().code(), request->subject + ": " + buffers.status().message());
   if (shape.direct.exists)
     return invalid("plan '" + shape.spec.plan->name +
                    "' accesses buffers of other ranks directly, which cannot wait for what they "

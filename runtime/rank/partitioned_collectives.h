@@ -96,9 +96,6 @@ public:
 
 private:
   Status checkCommunicator() const;
-  StatusOr<partitioned::CollectiveBuffers> buffersOf(const PartitionedTerms &terms,
-                                                     const Collective &shape,
-                                                     const std::string &subject) const;
   StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
                                                          Collective &shape) const;
   Status takeRoom(PartitionedCollective &request);

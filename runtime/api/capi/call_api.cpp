@@ -195,8 +195,20 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
   return comm.gpu->start(start);
 }
 
-/// In as many rounds as the caller wants, or, with 0, as suit its size; the latter in one if the
-/// plan cannot be cut. All ranks that say the same get the same.
+/// The collective in so many rounds, two or more. InvalidArgument: that cannot be.
+StatusOr<daemon::CollectiveSpec> cutInRounds(const occlComm &comm,
+                                             const daemon::CollectiveSpec &spec, uint32_t rounds) {
+  auto cut = plan_library::PlansInRounds::ofProcess().find(spec.plan, rounds);
+  if (!cut.ok())
+    return cut.status();
+  daemon::CollectiveSpec inRounds = spec;
+  inRounds.plan = *cut;
+  Status fits = comm.gpu ? comm.gpu->mayHaveParts(inRounds) : Status();
+  return fits.ok() ? StatusOr<daemon::CollectiveSpec>(std::move(inRounds)) : fits;
+}
+
+/// In as many rounds as the caller wants, or, with 0, as suit its size and its communicator; the
+/// latter in one if the plan cannot be cut. All ranks that say the same get the same.
 StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCall_t &given,
                                               uint64_t wanted) {
   constexpr uint64_t kRoundBytes = 256 << 10, kMostChosen = 16;
@@ -204,20 +216,22 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
   if (!spec.ok())
     return spec;
   const uint64_t bytes = given.count * sizeOf(spec->type);
-  uint64_t rounds =
-      wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen);
-  if (rounds != 1) {
-    auto cut =
-        plan_library::PlansInRounds::ofProcess().find(spec->plan, static_cast<uint32_t>(rounds));
-    if (!cut.ok() && wanted != 0)
+  auto rounds = static_cast<uint32_t>(
+      wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen));
+  for (; rounds > 1; rounds /= 2) {
+    auto cut = cutInRounds(comm, *spec, rounds);
+    if (cut.ok()) {
+      *spec = std::move(*cut);
+      break;
+    }
+    if (wanted != 0)
       return cut.status();
-    if (cut.ok())
-      spec->plan = *cut;
-    else
+    if (!comm.gpu) // where it has room for any, if it can be cut
       rounds = 1;
   }
-  spec->planHash = daemon::hashInRounds(spec->planHash, static_cast<uint32_t>(rounds));
-  spec->rounds = static_cast<uint32_t>(rounds);
+  rounds = std::max(rounds, 1u);
+  spec->planHash = daemon::hashInRounds(spec->planHash, rounds);
+  spec->rounds = rounds;
   return spec;
 }
 
@@ -255,6 +269,18 @@ StatusOr<daemon::PartitionedTerms> partitionedTerms(const occlComm &comm, const 
   return terms;
 }
 
+StatusOr<cuda::DevicePart *> partOnDevice(const occlComm &comm, const occlCall_t &call,
+                                          daemon::PartitionedTerms &terms) {
+  terms.spec.timeout = terms.options.timeout;
+  terms.spec.priority = terms.options.priority;
+  return comm.gpu->makePart(cuda::CollectiveTerms{
+      .spec = terms.spec,
+      .kind = static_cast<uint8_t>(call.kind),
+      .root = call.plan ? 0 : call.root,
+      .buffers = {terms.input, terms.output, terms.inputPartitions, terms.outputPartitions},
+      .factor = {call.scalar, call.deviceScalar}});
+}
+
 } // namespace
 
 occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
@@ -263,15 +289,18 @@ occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t send
   if (!comm || !call || !part)
     return reportInvalid("occlPcollInit", "comm, call and part must not be NULL");
   return guarded("occlPcollInit", comm, [&]() -> Status {
-    if (comm->gpu)
-      return invalid("the communicator is on devices (occlDeviceCuda), where there are no "
-                     "partitioned collectives yet");
     Call given;
-    if (Status read = given.read(call, true); !read.ok())
+    if (Status read = given.read(call, !comm->gpu); !read.ok())
       return read;
     auto terms = partitionedTerms(*comm, given, sendPartitions, recvPartitions, config);
     if (!terms.ok())
       return terms.status();
+    if (comm->gpu) {
+      auto onDevice = partOnDevice(*comm, *given, *terms);
+      if (onDevice.ok())
+        *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
+      return onDevice.status();
+    }
     auto made = comm->daemon->partitionedCollectives().make(std::move(*terms));
     if (!made.ok())
       return made.status();

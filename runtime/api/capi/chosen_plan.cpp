@@ -12,7 +12,7 @@ using plan_library::PlanClass;
 /// process can all be accessed.
 PlanClass classOf(const occlComm &comm, Way way) {
   if (way == Way::Partitioned)
-    return PlanClass::HostOrdinary;
+    return comm.gpu ? PlanClass::ResidentOrdinary : PlanClass::HostOrdinary;
   if (comm.gpu && way == Way::Started)
     return comm.gpu->hasRegisteredBuffers() ? PlanClass::ResidentRegistered
                                             : PlanClass::ResidentOrdinary;

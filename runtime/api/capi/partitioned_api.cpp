@@ -80,7 +80,7 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
     if (!terms.ok())
       return terms.status();
     if (comm->gpu) {
-      auto onDevice = comm->gpu->parts().make(*terms);
+      auto onDevice = comm->gpu->makePart(*terms);
       if (onDevice.ok())
         *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
       return onDevice.status();
@@ -110,17 +110,15 @@ template <class Call> occlResult_t with(const char *function, occlPart_t part, C
   return guarded(function, part->comm, [&]() -> Status { return callWith(*part, call); });
 }
 
-/// call(requests, request) of a request on a device.
+/// call(request) of one on a device.
 template <class Call> occlResult_t onDevice(const char *function, occlPart_t part, Call call) {
   if (!part)
     return reportInvalid(function, "part must not be NULL");
   return guarded(function, part->comm, [&]() -> Status {
     if (!part->onDevice)
-      return invalid(part->comm->gpu
-                         ? "partitioned collectives are on hosts alone yet"
-                         : "the communicator is on hosts, where epochs are not work of streams: "
-                           "see occlPstart, occlPready and occlPwait");
-    return call(part->comm->gpu->parts(), *part->onDevice);
+      return invalid("the communicator is on hosts, where epochs are not work of streams: see "
+                     "occlPstart, occlPready and occlPwait");
+    return call(*part->onDevice);
   });
 }
 
@@ -209,7 +207,7 @@ occlResult_t occlPfree(occlPart_t part) {
     return occlSuccess;
   occlComm *const comm = part->comm;
   return guarded("occlPfree", comm, [&]() -> Status {
-    Status freed = part->onDevice ? comm->gpu->parts().release(*part->onDevice)
+    Status freed = part->onDevice ? part->onDevice->release()
                                   : callWith(*part, [](auto &requests, auto &request) {
                                       return requests.release(request);
                                     });
@@ -225,36 +223,35 @@ occlResult_t occlPfree(occlPart_t part) {
 
 occlResult_t occlPstartOn(occlPart_t part, void *stream) {
   return onDevice("occlPstartOn", part,
-                  [&](auto &requests, auto &request) { return requests.start(request, stream); });
+                  [&](cuda::DevicePart &request) { return request.start(stream); });
 }
 
 occlResult_t occlPreadyOn(occlPart_t part, int64_t first, int64_t last, void *stream) {
-  return onDevice("occlPreadyOn", part, [&](auto &requests, auto &request) -> Status {
+  return onDevice("occlPreadyOn", part, [&](cuda::DevicePart &request) -> Status {
     if (first < 0 || last < first || last >= OCCL_MAX_PARTITIONS)
       return invalid("there are no partitions " + std::to_string(first) + " to " +
                      std::to_string(last));
-    return requests.mark(request, {static_cast<uint64_t>(first), static_cast<uint64_t>(last) + 1},
-                         stream);
+    return request.mark({static_cast<uint64_t>(first), static_cast<uint64_t>(last) + 1}, stream);
   });
 }
 
 occlResult_t occlPprepareOn(occlPart_t part, void *stream) {
   return onDevice("occlPprepareOn", part,
-                  [&](auto &requests, auto &request) { return requests.prepare(request, stream); });
+                  [&](cuda::DevicePart &request) { return request.prepare(stream); });
 }
 
 occlResult_t occlPwaitOn(occlPart_t part, void *stream) {
-  return onDevice("occlPwaitOn", part, [&](auto &requests, auto &request) {
+  return onDevice("occlPwaitOn", part, [&](cuda::DevicePart &request) {
     const nvtx::Range range([] { return nvtx::Named{"occlPwaitOn", 0, 0}; });
-    return requests.wait(request, stream);
+    return request.wait(stream);
   });
 }
 
 occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle) {
-  return onDevice("occlPdevice", part, [&](auto &requests, auto &request) -> Status {
+  return onDevice("occlPdevice", part, [&](const cuda::DevicePart &request) -> Status {
     if (!handle)
       return invalid("handle must not be NULL");
-    handle->state = requests.stateOf(request);
+    handle->state = request.state();
     return {};
   });
 }

@@ -24,6 +24,7 @@ std::shared_ptr<const daemon::CollectiveSpec> nameless(const daemon::CollectiveS
   shape->count = spec.count;
   shape->type = spec.type;
   shape->op = spec.op;
+  shape->rounds = spec.rounds;
   return shape;
 }
 
@@ -39,8 +40,9 @@ DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, Daemon
     : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),
       tenantOf(std::move(tenantOf)) {}
 
-StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec) {
-  const Key key = {spec.planHash, spec.count, spec.type, spec.op};
+StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec,
+                                                           const PartGates *parts) {
+  const Key key = {spec.planHash, spec.count, spec.type, spec.op, parts};
   if (auto found = shapes.find(key); found != shapes.end()) {
     found->second->lastUse = ++uses;
     return found->second;
@@ -55,9 +57,41 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
       nameless(spec), plan::Aliasing(*spec.plan, context.rank, spec.count, sizeOf(spec.type)),
       std::move(*made));
   shape->kernel = resident::kernelFor(shape->shape->collective());
+  shape->parts = parts;
   shape->lastUse = ++uses;
   shapes.emplace(key, shape);
   return shape;
+}
+
+DeviceBindRequest DeviceLanes::requestFor(const daemon::CollectiveSpec &spec, uint32_t rank) const {
+  DeviceBindRequest request;
+  request.rank = rank;
+  request.count = spec.count;
+  request.type = spec.type;
+  request.op = spec.op;
+  request.hasWideLines = context.memory.hasWideLines();
+  request.kernels = Kernels::Resident;
+  return request;
+}
+
+StatusOr<std::shared_ptr<const interpreter::Binding>>
+DeviceLanes::bind(const daemon::CollectiveSpec &spec) const {
+  return bindMessages(*spec.plan, geometry(spec.plan->protocol != plan::Protocol::Simple),
+                      requestFor(spec, context.rank));
+}
+
+Status DeviceLanes::fits(const daemon::CollectiveSpec &spec) const {
+  const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
+  for (uint32_t rank = 0; rank < context.numRanks; ++rank) {
+    auto bound = bindForDevice(*spec.plan, sizes, requestFor(spec, rank));
+    if (!bound.ok())
+      return bound.status();
+    if (bound->bound->program().numBlocks > resident::kMaxTasks)
+      return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' has more than " +
+                                               std::to_string(resident::kMaxTasks) +
+                                               " thread blocks on rank " + std::to_string(rank)};
+  }
+  return {};
 }
 
 /// Without memory, old ones go.
@@ -75,17 +109,33 @@ StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::Col
 bool DeviceLanes::forgetOldest() {
   auto oldest = shapes.end();
   for (auto known = shapes.begin(); known != shapes.end(); ++known)
-    if (known->second.use_count() == 1 &&
+    if (known->second.use_count() == 1 && !known->second->parts &&
         (oldest == shapes.end() || known->second->lastUse < oldest->second->lastUse))
       oldest = known;
   if (oldest == shapes.end())
     return false;
-  auto daemon = daemonOf(oldest->second->kernel);
-  for (const auto &[lane, number] : oldest->second->numbers)
-    if (daemon.ok())
-      (*daemon)->remove(number.number);
+  removeNumbers(*oldest->second);
   shapes.erase(oldest);
   return true;
+}
+
+void DeviceLanes::removeNumbers(LaneShape &shape) {
+  auto daemon = daemonOf(shape.kernel);
+  for (const auto &[lane, number] : shape.numbers)
+    if (daemon.ok())
+      (*daemon)->remove(number.number);
+  shape.numbers.clear();
+}
+
+void DeviceLanes::forget(const PartGates *parts) {
+  if (!parts)
+    return;
+  std::erase_if(shapes, [&](const auto &known) {
+    if (known.first.parts != parts)
+      return false;
+    removeNumbers(*known.second);
+    return true;
+  });
 }
 
 StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
@@ -127,7 +177,7 @@ StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape
   if (!daemon.ok())
     return daemon.status();
   auto number = (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
-                               {(*lane)->counts, (*lane)->connectors->doneWord()});
+                               {(*lane)->counts, (*lane)->connectors->doneWord(), shape.parts});
   if (number.ok()) {
     shape.numbers[name.number] = {*number, {}};
     return std::optional(*number);
@@ -146,7 +196,7 @@ void DeviceLanes::giveNumbersBack(uint32_t kernel) {
     return;
   std::vector<LaneShape *> oldest;
   for (const auto &[key, shape] : shapes)
-    if (shape->kernel == kernel && !shape->numbers.empty())
+    if (shape->kernel == kernel && !shape->numbers.empty() && !shape->parts)
       oldest.push_back(shape.get());
   std::ranges::sort(oldest, {}, &LaneShape::lastUse);
   size_t given = 0;

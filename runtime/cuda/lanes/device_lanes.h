@@ -26,6 +26,7 @@ struct LaneShape {
   plan::Aliasing aliasing;                            // of this rank
   std::unique_ptr<OrderedShape> shape;
   uint32_t kernel = 0;
+  const PartGates *parts = nullptr; // of a partitioned collective
   uint64_t lastUse = 0;
   /// By lane: the number of the two in the kernel's daemon, and its last request.
   struct Number {
@@ -47,7 +48,17 @@ public:
               TenantOf tenantOf);
 
   /// InvalidArgument if the plan does not suit; Again if there is no device memory; SystemError.
-  StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec);
+  /// parts: of a partitioned collective, which has a shape of its own; else null.
+  StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec,
+                                                const PartGates *parts = nullptr);
+  /// The plan as lanes would execute it, without tables; errors as shapeFor().
+  StatusOr<std::shared_ptr<const interpreter::Binding>>
+  bind(const daemon::CollectiveSpec &spec) const;
+  /// Whether lanes can execute the plan, on any rank: the same on all. InvalidArgument.
+  Status fits(const daemon::CollectiveSpec &spec) const;
+  /// The shape of a partitioned collective that is over: its memory, and what `parts` leads to, is
+  /// another's once this has returned and executors have come by.
+  void forget(const PartGates *parts);
   /// The number of the two in the kernel's daemon; nothing: the daemon has none now. Again: there
   /// is no device memory for the lane; InvalidArgument, SystemError.
   StatusOr<std::optional<uint32_t>> numberOf(LaneName lane, LaneShape &shape);
@@ -75,6 +86,7 @@ private:
     uint64_t planHash, count;
     DataType type;
     ReduceOp op;
+    const PartGates *parts;
 
     bool operator==(const Key &) const = default;
   };
@@ -87,6 +99,8 @@ private:
     resident::BlockCounts *counts = nullptr; // kMaxTasks
   };
 
+  void removeNumbers(LaneShape &shape);
+  DeviceBindRequest requestFor(const daemon::CollectiveSpec &spec, uint32_t rank) const;
   StatusOr<Lane *> laneAt(LaneName name);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
   bool forgetOldest();

@@ -1,6 +1,8 @@
 #include "runtime/cuda/lanes/lane_table.h"
 
 #include "runtime/base/data_type.h"
+#include "runtime/control/records/pair_id.h"
+#include "runtime/invocation/collective.h"
 #include "runtime/sync/clock.h"
 
 #include <algorithm>
@@ -60,8 +62,14 @@ std::string nameOfOp(uint8_t op) {
   return op < kNumReduceOps ? nameOf(static_cast<ReduceOp>(op)) : "unknown";
 }
 
+std::string nameOf(uint64_t id) {
+  return transport::partitionedCollectiveOf(id) ? transport::describeSequence(id)
+                                                : std::to_string(id);
+}
+
 /// What the two sides have that is not the same: "count 100", say.
-std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignature &b) {
+std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignature &b,
+                                      bool isPartitioned) {
   const auto both = [](const char *what, uint64_t first, uint64_t second) {
     return std::array{std::string(what) + " " + std::to_string(first),
                       std::string(what) + " " + std::to_string(second)};
@@ -76,6 +84,9 @@ std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignatur
     return {"op " + nameOfOp(a.op), "op " + nameOfOp(b.op)};
   if (a.root != b.root)
     return both("root", a.root, b.root);
+  const uint64_t rounds[] = {daemon::roundsOf(a.planHash), daemon::roundsOf(b.planHash)};
+  if (isPartitioned && rounds[0] != rounds[1])
+    return both("rounds", rounds[0], rounds[1]);
   return both("a plan with hash", a.planHash, b.planHash);
 }
 
@@ -422,8 +433,9 @@ uint32_t LaneTable::notBefore(uint64_t id) {
 
 Status LaneTable::differs(uint64_t id, uint32_t other, const LaneSignature &theirs,
                           const LaneSignature &ours) const {
-  const auto [their, our] = difference(theirs, ours);
-  return {StatusCode::Mismatch, "the calls of id " + std::to_string(id) + ": rank " +
+  const auto [their, our] =
+      difference(theirs, ours, transport::partitionedCollectiveOf(id).has_value());
+  return {StatusCode::Mismatch, "the calls of " + transport::describeSequence(id) + ": rank " +
                                     std::to_string(other) + " has started one with " + their +
                                     ", rank " + std::to_string(rank) + " with " + our};
 }
@@ -437,7 +449,7 @@ std::string LaneTable::holders(uint32_t kernel) {
   uint32_t held = 0;
   for (uint32_t l = 0; l < lanes; ++l)
     if (const uint32_t holder = at(kernel, l).holder; holder != 0 && ++held <= kShown)
-      text += (held == 1 ? "" : ", ") + std::to_string(board.records[holder - 1].id);
+      text += (held == 1 ? "" : ", ") + nameOf(board.records[holder - 1].id);
   if (held == 0)
     return "none";
   return held <= kShown ? text : text + " and " + std::to_string(held - kShown) + " more";

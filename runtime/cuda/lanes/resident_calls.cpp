@@ -32,6 +32,8 @@ uint8_t priorityOf(int32_t given) {
 }
 
 std::string nameOfCall(const daemon::CollectiveSpec &spec) {
+  if (transport::partitionedCollectiveOf(spec.id))
+    return spec.name;
   return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
          std::to_string(spec.id) + ")";
 }
@@ -90,12 +92,14 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
 /// What the daemon calls when it has ended: for a callback of the user, and memory of the call's
 /// own.
 resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
-  if (!call.callback && call.scaling.elements == 0)
+  if (!call.callback && !call.ended && call.scaling.elements == 0)
     return {};
   const uint32_t kernel = call.kernel;
   return [this, stays = std::make_shared<EndUnderWay>(*this), kernel, name = call.name,
           callback = call.callback, neverBlocks = call.callbackNeverBlocks, given = call.request,
-          scaling = call.scaling](uint64_t request, const Status &outcome) {
+          scaling = call.scaling, ended = call.ended](uint64_t request, const Status &outcome) {
+    if (ended)
+      ended();
     // What has failed may still be in its stream, or other ranks may read the input.
     if (scaling.elements != 0 && outcome.ok())
       options.inputs->giveBack(scaling.to);
@@ -132,7 +136,7 @@ Status ResidentRank::checkBuffers(const LaneShape &shape, const std::string &nam
 /// All that may be refused, before the call has a number.
 StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Order &order) {
   const daemon::CollectiveSpec &spec = order.spec;
-  auto shape = lanes.shapeFor(spec);
+  auto shape = lanes.shapeFor(spec, order.parts);
   if (!shape.ok())
     return shape.status();
   if (const uint32_t blocks = (*shape)->shape->collective().numBlocks; blocks > resident::kMaxTasks)
@@ -156,6 +160,13 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   if (!scale->isNone() || (*shape)->aliasing.needsCopy(order.input, order.output))
     call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
                      (*shape)->shape->inputBytes() / sizeOf(spec.type)};
+  if (order.parts && (*shape)->shape->collective().isDirect)
+    return invalid("plan '" + spec.plan->name +
+                   "' accesses buffers of other ranks directly, which cannot wait for what they "
+                   "mark as ready; compile it without --direct");
+  if (order.parts && call->scaling.elements != 0)
+    return invalid(call->name + " would read a copy of its input, which is not there on devices "
+                                "yet: a sum without a scalar, and not in place, is");
   if (status.ok() && order.callback && !spec.callbacksNeverBlock)
     status = options.scheduler->callbacks.ensureThread();
   if (status.ok())
@@ -169,6 +180,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   if (call->timeout < kNoDeadline && call->timeout.count() > longestTimeout.load())
     longestTimeout.store(call->timeout.count());
   call->callback = order.callback;
+  call->ended = order.ended;
   call->callbackNeverBlocks = spec.callbacksNeverBlock;
   return call;
 }
@@ -335,12 +347,31 @@ Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
   auto found = place(request);
   if (!found.ok())
     return found.status();
+  if (order.begin)
+    if (Status begun = order.begin(); !begun.ok())
+      return begun;
   if (scaling.elements != 0) {
     OnDevice on(options.device);
     if (Status scaled = options.inputs->scaleIn(*order.after, scaling); !scaled.ok())
       return scaled;
   }
   return daemonOf(found->first).letBegin(*order.after, found->second);
+}
+
+Status ResidentRank::prepare(const Order &order) {
+  std::unique_lock lock = lockToStart();
+  auto call = makeCall(order);
+  if (!call.ok())
+    return call.status();
+  auto lane = table.laneOf(order.spec.id, (*call)->kernel);
+  if (!lane.ok() || !*lane)
+    return lane.status();
+  return lanes.numberOf(**lane, *(*call)->shape).status();
+}
+
+void ResidentRank::forget(const PartGates *parts) {
+  std::unique_lock lock = lockToStart();
+  lanes.forget(parts);
 }
 
 void ResidentRank::noteStarted(const Started &call) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,7 @@ struct ResidentRank::Started : LaneCall {
   bool isReported = false;         // that it waits for long
   daemon::Callback callback;
   bool callbackNeverBlocks = false;
+  std::function<void()> ended; // of a partitioned collective
   /// As the user has it; 0: that of the daemon, since it did not have to wait.
   daemon::RequestId request = 0;
   uint64_t inDaemon = 0; // once it is executed

@@ -51,10 +51,21 @@ insight::KnownCollective ResidentRank::lookUp(uint64_t id) {
   auto found = sequences.find(id);
   if (found == sequences.end())
     return {"(id " + std::to_string(id) + ")", nullptr};
-  return {found->second->name, found->second->last->plan};
+  return {found->second->name, found->second->last->plan, found->second->last->rounds};
 }
 
 // --- as a tenant ---
+
+/// As reports have it: an epoch of a partitioned collective by its own number, of which one is in
+/// flight at a time; else the number in the lane.
+resident::InvocationName ResidentRank::counted(resident::InvocationName invocation) {
+  if (!transport::partitionedCollectiveOf(invocation.collective))
+    return invocation;
+  std::lock_guard lock(mutex);
+  if (auto found = sequences.find(invocation.collective); found != sequences.end())
+    invocation.ordinal = found->second->completed + found->second->failed;
+  return invocation;
+}
 
 bool ResidentRank::Share::isAsked() const {
   return rank.fabric.own().words().reportsAsked.load(std::memory_order_acquire) !=
@@ -88,7 +99,8 @@ void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
   missing.clear();
   for (const WaitEdge &edge : now)
     missing[{edge.collective, edge.ordinal}] |= uint64_t{1} << edge.peer;
-  for (const resident::TenantWait &wait : waits) {
+  for (resident::TenantWait wait : waits) {
+    wait.invocation = rank.counted(wait.invocation);
     now.push_back(rank.edgeOf(wait, edges));
     missing[{wait.invocation.collective, wait.invocation.ordinal}] = wait.missing;
   }
@@ -143,10 +155,12 @@ void ResidentRank::Share::reportLate(const resident::InvocationName &invocation)
                                               describeLongWait() + " and goes on"));
 }
 
-std::string ResidentRank::Share::describeLate(const resident::InvocationName &invocation,
+std::string ResidentRank::Share::describeLate(const resident::InvocationName &inLane,
                                               const std::string &what) {
-  std::string text = "collective " + rank.lookUp(invocation.collective).name + ", invocation " +
-                     std::to_string(invocation.ordinal) + ", " + what;
+  const resident::InvocationName invocation = rank.counted(inLane);
+  std::string text = "collective " + rank.lookUp(invocation.collective).name + ", " +
+                     transport::describeInvocation(invocation.collective, invocation.ordinal) +
+                     ", " + what;
   const WaitEdge *shown = nullptr;
   std::lock_guard lock(rank.lookMutex);
   for (const WaitEdge &edge : edges)

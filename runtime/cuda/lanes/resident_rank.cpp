@@ -52,10 +52,10 @@ struct ResidentRank::CallScope {
 ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
                            const ShapeContext &context)
     : fabric(fabric), options(options), context(context),
-      table(*options.board, fabric.rank(), fabric.numRanks(),
-            OrderedGeometry::numLanes(context.numRanks,
-                                      {context.memory.bytes(), context.memory.arenaBytes()},
-                                      context.memory.hasWideLines()),
+      numLanes(OrderedGeometry::numLanes(context.numRanks,
+                                         {context.memory.bytes(), context.memory.arenaBytes()},
+                                         context.memory.hasWideLines())),
+      table(*options.board, fabric.rank(), fabric.numRanks(), numLanes,
             [&fabric](uint32_t owner) { return whyHeld(fabric, owner); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },

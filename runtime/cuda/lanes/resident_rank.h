@@ -81,12 +81,33 @@ public:
     /// It begins when the stream, which nobody captures, has come so far.
     std::optional<cudaStream_t> after;
     daemon::Callback callback;
+    /// Of an epoch of a partitioned collective, which begins after a stream and reads its input
+    /// where it is; else null.
+    const PartGates *parts = nullptr;
+    /// Puts into that stream what comes before the epoch's begin, once others count on it.
+    std::function<Status()> begin;
+    std::function<void()> ended; // by the daemon's thread or who waits
   };
   /// Starts a call; see DeviceRank::start().
   StatusOr<daemon::RequestId> start(const Order &order);
   /// What follows in the stream, which nobody captures, waits for the end of the request, which was
   /// started after a stream: else InvalidArgument.
   Status holdStream(cudaStream_t stream, daemon::RequestId request);
+  /// What a partitioned collective would need is made: so that its first epoch need not wait for
+  /// that. InvalidArgument: it cannot be executed; Again, SystemError.
+  Status prepare(const Order &order);
+  /// The plan as lanes would execute it, without tables. InvalidArgument, InvalidPlan.
+  StatusOr<std::shared_ptr<const interpreter::Binding>>
+  bind(const daemon::CollectiveSpec &spec) const {
+    return lanes.bind(spec);
+  }
+  /// Whether the persistent kernel can execute the plan, on any rank. InvalidArgument.
+  Status fits(const daemon::CollectiveSpec &spec) const { return lanes.fits(spec); }
+  /// A partitioned collective is over, and has no epoch: nothing of `parts` is used any more.
+  void forget(const PartGates *parts);
+  /// Epochs of partitioned collectives that the communicator can have in flight at a time: of each
+  /// kernel's lanes half are left for other calls.
+  uint32_t mostEpochs() const { return numLanes / 2; }
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);
   bool isCallingBack() const;
@@ -208,6 +229,7 @@ private:
   // What it waits for: resident_insight.cpp.
   transport::WaitEdge edgeOf(const resident::TenantWait &wait,
                              std::span<const transport::WaitEdge> before) const;
+  resident::InvocationName counted(resident::InvocationName invocation);
   void publish();
   void forgetWaits();
   void checkPeers();
@@ -220,6 +242,7 @@ private:
   daemon::Fabric &fabric;
   const Options options;
   const ShapeContext context;
+  const uint32_t numLanes; // of each kernel
   std::shared_ptr<resident::ResidentSet> set;
   std::array<std::unique_ptr<Share>, resident::kNumKernels> shares;
 

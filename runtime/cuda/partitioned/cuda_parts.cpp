@@ -166,7 +166,7 @@ Status CudaParts::morePinned() {
   return {};
 }
 
-StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Terms &terms) {
+StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms &terms) {
   const device::Cut cut = cutOf(terms.shape);
   const PartLayout layout(terms.isSend, cut, terms.shape.partitions);
   const auto piece = space.allocate(layout.bytes);
@@ -174,16 +174,12 @@ StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Ter
     return Status(StatusCode::Again, "there is no room for the words of " + terms.shape.describe() +
                                          ": free other requests, on both sides, or memory of "
                                          "occlMemAlloc, or set arenaBytes higher");
-  std::unique_ptr<DevicePart> part(new DevicePart{.party = {.isSend = terms.isSend,
-                                                            .peer = terms.peer,
-                                                            .tag = terms.tag,
-                                                            .shape = terms.shape,
-                                                            .reference = 0}});
+  auto part = std::make_unique<PairPart>(*this, terms);
   char *const block = memory.onDevice() + piece->offset;
   const auto wordsAt = [&](uint64_t offset) {
     return reinterpret_cast<uint64_t *>(block + offset);
   };
-  part->state = reinterpret_cast<device::State *>(block);
+  part->onDevice = reinterpret_cast<device::State *>(block);
   part->cut = cut;
   {
     std::lock_guard lock(mutex);
@@ -192,7 +188,7 @@ StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Ter
   }
   // Goes to the remains when nobody has it any more: this rank, and the peer.
   const Remains mine = {*piece, part->peer};
-  const std::shared_ptr<const void> kept(part->state, [this, mine](const void *) {
+  const std::shared_ptr<const void> kept(part->onDevice, [this, mine](const void *) {
     remains.push_back(mine); // under the lock, as all that drops it
   });
   part->party.kept.push_back(kept);
@@ -201,7 +197,7 @@ StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Ter
     part->party.onDevice.buffer = *memory.offsetOf(terms.buffer, terms.shape.bytes()) + 1;
 
   device::State state{};
-  state.isSend = terms.isSend ? 1 : 0;
+  state.side = terms.isSend ? device::Side::Send : device::Side::Receive;
   state.partitions = terms.shape.partitions;
   state.partitionBytes = terms.shape.count * sizeOf(terms.shape.type);
   state.peerRank = terms.peer;
@@ -229,7 +225,7 @@ StatusOr<std::unique_ptr<DevicePart>> CudaParts::allocate(const partitioned::Ter
 }
 
 /// A send, into the table that kernels look through.
-Status CudaParts::enter(DevicePart &part) {
+Status CudaParts::enter(PairPart &part) {
   const auto found = std::ranges::find(entries, nullptr);
   if (found == entries.end() && entries.size() == device::Sends::kMost)
     return {StatusCode::Again,
@@ -238,7 +234,7 @@ Status CudaParts::enter(DevicePart &part) {
   part.entry = static_cast<uint32_t>(found - entries.begin());
   if (found == entries.end())
     entries.push_back(nullptr);
-  device::State *const state = part.state;
+  device::State *const state = part.onDevice;
   const uint64_t number = entries.size();
   Status status =
       memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state);
@@ -250,7 +246,7 @@ Status CudaParts::enter(DevicePart &part) {
 }
 
 /// Out of it.
-Status CudaParts::leave(const DevicePart &part) {
+Status CudaParts::leave(const PairPart &part) {
   const device::State *const none = nullptr;
   Status status =
       memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
@@ -276,7 +272,7 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   auto made = allocate(terms);
   if (!made.ok())
     return made.status();
-  DevicePart &part = **made;
+  PairPart &part = **made;
   if (terms.isSend)
     status = enter(part);
   else
@@ -286,7 +282,7 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   if (added.ok()) {
     all.emplace(part.party.serial, std::move(*made));
     connect();
-    return &part;
+    return static_cast<DevicePart *>(&part);
   }
   if (part.party.serial != 0)
     matching.remove(part.party);
@@ -298,6 +294,14 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   return added.code() == StatusCode::Again || !status.ok() ? added : failed(added);
 }
 
+StatusOr<device::Sends *> CudaParts::sendsOfAll() {
+  OnDevice on(memory.device());
+  std::lock_guard makes(making);
+  if (Status status = prepareFirst(); !status.ok())
+    return status;
+  return sends;
+}
+
 Status CudaParts::failed(const Status &cause) const {
   fabric.fail(cause);
   return fabric.failure();
@@ -305,13 +309,19 @@ Status CudaParts::failed(const Status &cause) const {
 
 // --- epochs ---
 
-PartWait CudaParts::waitOf(const DevicePart &part) const {
-  return {part.state, part.party.peer, static_cast<uint32_t>(part.party.serial),
+Status PairPart::start(void *stream) { return owner.start(*this, stream); }
+Status PairPart::mark(plan::Range range, void *stream) { return owner.mark(*this, range, stream); }
+Status PairPart::prepare(void *stream) { return owner.prepare(*this, stream); }
+Status PairPart::wait(void *stream) { return owner.wait(*this, stream); }
+Status PairPart::release() { return owner.release(*this); }
+
+PartWait CudaParts::waitOf(const PairPart &part) const {
+  return {part.onDevice, part.party.peer, static_cast<uint32_t>(part.party.serial),
           watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
 }
 
 template <class Launch>
-Status CudaParts::launchIn(const DevicePart &part, void *stream, bool waits, const Launch &launch,
+Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
                            const char *what) {
   if (fabric.failed())
     return fabric.failure();
@@ -335,13 +345,13 @@ Status CudaParts::launchIn(const DevicePart &part, void *stream, bool waits, con
   return waits ? launchHeld(held, memory.device(), into, launchNow) : launchNow();
 }
 
-Status CudaParts::start(DevicePart &part, void *stream) {
+Status CudaParts::start(PairPart &part, void *stream) {
   return launchIn(
-      part, stream, false, [&] { return launchPartStart(part.state, stream); },
+      part, stream, false, [&] { return launchPartStart(part.onDevice, stream); },
       "launching the start of a partitioned request");
 }
 
-Status CudaParts::mark(DevicePart &part, plan::Range range, void *stream) {
+Status CudaParts::mark(PairPart &part, plan::Range range, void *stream) {
   const Party &party = part.party;
   if (!party.isSend)
     return invalid("a " + describe(part) + " has no partitions to be marked");
@@ -354,13 +364,13 @@ Status CudaParts::mark(DevicePart &part, plan::Range range, void *stream) {
   return launchIn(
       part, stream, false,
       [&] {
-        return launchPartMarks(part.state, range.begin, range.end - 1,
+        return launchPartMarks(part.onDevice, range.begin, range.end - 1,
                                messages * part.cut.unitsOfMessage, stream);
       },
       "launching marks of a partitioned send");
 }
 
-Status CudaParts::prepare(DevicePart &part, void *stream) {
+Status CudaParts::prepare(PairPart &part, void *stream) {
   if (!part.party.isSend) // data come whatever this side does
     return fabric.failed() ? fabric.failure() : Status();
   return launchIn(
@@ -368,7 +378,7 @@ Status CudaParts::prepare(DevicePart &part, void *stream) {
       "launching the preparation of a partitioned send");
 }
 
-Status CudaParts::wait(DevicePart &part, void *stream) {
+Status CudaParts::wait(PairPart &part, void *stream) {
   Status status = launchIn(
       part, stream, true,
       [&] {
@@ -380,17 +390,17 @@ Status CudaParts::wait(DevicePart &part, void *stream) {
   return status;
 }
 
-StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const DevicePart &part) {
+StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const PairPart &part) {
   Epochs epochs{};
   static_assert(offsetof(device::State, done) == offsetof(device::State, epoch) + 8);
-  Status status =
-      memory.download(&epochs, reinterpret_cast<const char *>(&part.state->epoch), sizeof epochs);
+  Status status = memory.download(&epochs, reinterpret_cast<const char *>(&part.onDevice->epoch),
+                                  sizeof epochs);
   if (!status.ok())
     return status;
   return epochs;
 }
 
-Status CudaParts::release(DevicePart &part) {
+Status CudaParts::release(PairPart &part) {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
   const auto epochs = epochsOf(part);
@@ -413,13 +423,13 @@ Status CudaParts::release(DevicePart &part) {
 StatusOr<bool> CudaParts::isOver() {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
-  std::vector<const DevicePart *> parts;
+  std::vector<const PairPart *> parts;
   {
     std::lock_guard lock(mutex);
     for (const auto &[serial, part] : all)
       parts.push_back(part.get());
   }
-  for (const DevicePart *part : parts) {
+  for (const PairPart *part : parts) {
     const auto epochs = epochsOf(*part);
     if (!epochs.ok())
       return epochs.status();
@@ -431,13 +441,13 @@ StatusOr<bool> CudaParts::isOver() {
 
 // --- texts ---
 
-std::string CudaParts::describe(const DevicePart &part) const {
+std::string CudaParts::describe(const PairPart &part) const {
   return part.party.describe(fabric.rank());
 }
 
-std::string CudaParts::describe(const GivingUp &where) {
+std::string CudaParts::describe(const GivingUp &where, const std::string &collective) {
   std::lock_guard lock(mutex);
-  std::string request = "a partitioned request that is freed";
+  std::string request = collective.empty() ? "a partitioned request that is freed" : collective;
   std::string peer = "rank " + std::to_string(where.obstacle.peer);
   std::string lack;
   for (const auto &[serial, part] : all) {
@@ -456,7 +466,7 @@ std::string CudaParts::describe(const GivingUp &where) {
         " marks or asks for a partition that there is not: ",
         " marks a partition twice: ",
         " marks a partition without an epoch: ",
-        " marks a receive, or asks a send for what has arrived: partition ",
+        " marks what has no partitions to be marked, or asks for what does not arrive: partition ",
         " starts it while its last epoch has not ended"};
     const uint64_t kind = std::min<uint64_t>(where.context.tile, std::size(kWhat) - 1);
     const bool hasPartition = kind + 1 != std::size(kWhat);

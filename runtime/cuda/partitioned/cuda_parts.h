@@ -1,4 +1,5 @@
-// DeviceParts where there is CUDA: docs/decisions/gpu/partitioned.md.
+// The partitioned sends and receives of a rank on its device:
+// docs/decisions/gpu/partitioned.md.
 #pragma once
 
 #include "runtime/api/occl_device.cuh"
@@ -27,44 +28,70 @@
 
 namespace occl::cuda {
 
-class DevicePart {
+class CudaParts;
+
+class PairPart final : public DevicePart {
 public:
+  PairPart(CudaParts &owner, const partitioned::Terms &terms)
+      : owner(owner), party{.isSend = terms.isSend,
+                            .peer = terms.peer,
+                            .tag = terms.tag,
+                            .shape = terms.shape,
+                            .reference = 0} {}
+
+  Status start(void *stream) override;
+  Status mark(plan::Range range, void *stream) override;
+  Status prepare(void *stream) override;
+  Status wait(void *stream) override;
+  void *state() const override { return onDevice; }
+  Status release() override;
+
+  CudaParts &owner;
   partitioned::Party party;
-  device::State *state = nullptr; // in the rank's arena
-  device::Peer *peer = nullptr;   // pinned
-  device::Cut cut{};              // of a send
-  uint32_t entry = 0;             // of a send: in Sends
-  uint64_t waits = 0;             // that were put into streams, captured or not
+  device::State *onDevice = nullptr; // in the rank's arena
+  device::Peer *peer = nullptr;      // pinned
+  device::Cut cut{};                 // of a send
+  uint32_t entry = 0;                // of a send: in Sends
+  uint64_t waits = 0;                // that were put into streams, captured or not
   // Under the owner's lock.
   bool isConnected = false, isFreedTold = false, lacksWords = false;
 };
 
-class CudaParts final : public DeviceParts {
+/// Thread safety: any; of a request as DevicePart says.
+class CudaParts {
 public:
   /// All outlive it; bell: of the host's executors.
   CudaParts(daemon::Fabric &fabric, DeviceMemory &memory, ArenaSpace &space, const HostWatch &watch,
             Doorbell &bell, std::chrono::milliseconds timeout);
-  ~CudaParts() override;
+  ~CudaParts();
   /// Before anything waits on the device: what CUDA would have wait later. SystemError.
   Status prepare();
   /// Kernels may still access what they have: it is never freed.
   void abandon() { isAbandoned = true; }
 
-  StatusOr<DevicePart *> make(const partitioned::Terms &terms) override;
-  Status start(DevicePart &part, void *stream) override;
-  Status mark(DevicePart &part, plan::Range range, void *stream) override;
-  Status prepare(DevicePart &part, void *stream) override;
-  Status wait(DevicePart &part, void *stream) override;
-  void *stateOf(const DevicePart &part) const override { return part.state; }
-  Status release(DevicePart &part) override;
+  /// Local. Of the terms the reference is not looked at.
+  StatusOr<DevicePart *> make(const partitioned::Terms &terms);
+  Status start(PairPart &part, void *stream);
+  Status mark(PairPart &part, plan::Range range, void *stream);
+  Status prepare(PairPart &part, void *stream);
+  Status wait(PairPart &part, void *stream);
+  Status release(PairPart &part);
+  /// What kernels of all the rank's requests look through while they wait. Again, SystemError.
+  StatusOr<device::Sends *> sendsOfAll();
+
+  /// Of a request, as its words on the device are.
+  struct Epochs {
+    uint64_t started, ended;
+  };
 
   /// Now and then, by a thread that no call of CUDA holds up: requests that are matched are told
   /// where their other side is. Calls nothing of CUDA.
   void tidy();
   /// Whether no wait is in a stream whose epoch has not ended.
   StatusOr<bool> isOver();
-  /// Of a kernel of kPartPlace that gave up.
-  std::string describe(const GivingUp &where);
+  /// Of a kernel of kPartPlace that gave up. collective: what its request is, if it is one; else
+  /// empty.
+  std::string describe(const GivingUp &where, const std::string &collective);
   /// Whether memory of occlMemAlloc may be stored to by others, though the communicator has failed.
   bool hasReceived() const { return hasReceives.load(std::memory_order_relaxed); }
 
@@ -80,29 +107,26 @@ private:
   Status clearWords();
   Status recycle();
   Status morePinned();
-  StatusOr<std::unique_ptr<DevicePart>> allocate(const partitioned::Terms &terms);
-  Status enter(DevicePart &part);
-  Status leave(const DevicePart &part);
-  struct Epochs {
-    uint64_t started, ended;
-  };
-  StatusOr<Epochs> epochsOf(const DevicePart &part);
-  Status tend(const DevicePart &part);
+  StatusOr<std::unique_ptr<PairPart>> allocate(const partitioned::Terms &terms);
+  Status enter(PairPart &part);
+  Status leave(const PairPart &part);
+  StatusOr<Epochs> epochsOf(const PairPart &part);
+  Status tend(const PairPart &part);
   void connect();
-  Status connect(DevicePart &part);
-  Status connectReceive(DevicePart &part, const partitioned::Counterpart &sender);
-  Status connectSend(DevicePart &part, const partitioned::Counterpart &receiver);
-  void connected(DevicePart &part);
+  Status connect(PairPart &part);
+  Status connectReceive(PairPart &part, const partitioned::Counterpart &sender);
+  Status connectSend(PairPart &part, const partitioned::Counterpart &receiver);
+  void connected(PairPart &part);
   char *inArena(uint32_t rank, uint64_t offsetAndOne, uint64_t bytes) const;
   template <class Words>
   Words *wordsIn(uint32_t rank, uint64_t offsetAndOne, uint64_t number) const;
-  Status damaged(const DevicePart &part) const;
+  Status damaged(const PairPart &part) const;
   Status failed(const Status &cause) const;
   template <class Launch>
-  Status launchIn(const DevicePart &part, void *stream, bool waits, const Launch &launch,
+  Status launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
                   const char *what);
-  PartWait waitOf(const DevicePart &part) const;
-  std::string describe(const DevicePart &part) const;
+  PartWait waitOf(const PairPart &part) const;
+  std::string describe(const PairPart &part) const;
 
   daemon::Fabric &fabric;
   DeviceMemory &memory;
@@ -115,7 +139,7 @@ private:
 
   Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
   device::Sends *sends = nullptr;
-  std::vector<DevicePart *> entries; // of `sends`
+  std::vector<PairPart *> entries; // of `sends`
   std::vector<void *> pinned;
 
   Mutex mutex; // guards what follows; taken after `making`
@@ -123,7 +147,7 @@ private:
   ArenaSpace::Piece wordsPiece{};
   std::vector<device::Peer *> freePeers;
   std::vector<Remains> remains;
-  std::unordered_map<uint64_t, std::unique_ptr<DevicePart>> all; // by serial
+  std::unordered_map<uint64_t, std::unique_ptr<PairPart>> all; // by serial
   partitioned::Matching matching;
 };
 

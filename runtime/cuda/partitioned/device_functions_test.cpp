@@ -19,6 +19,87 @@ namespace {
 
 constexpr uint64_t kForEver = ~uint64_t{0} >> 1;
 
+/// What kernels have of a collective of four partitions to two, of two thread blocks.
+struct Collective {
+  Collective() {
+    state.side = Side::Collective;
+    state.partitions = marked.size();
+    state.marked = marked.data();
+    state.outputs = outputs.data();
+    state.numOutputs = outputs.size();
+    state.numBlocks = 2;
+    state.sends = &sends;
+    state.watch.hasGivenUp = &givenUp;
+    state.watch.abort = &abort;
+    state.epoch = 1;
+  }
+  Misuse misuse() const {
+    return static_cast<Misuse>(state.misuse >> (kMisusePartitionBits + kMisuseBlockBits));
+  }
+
+  std::vector<uint64_t> marked = std::vector<uint64_t>(4);
+  std::vector<OutputPartition> outputs = {{0, 2, 0, 0}, {0, 1, 0, 3}}; // the second in place
+  State state{};
+  Sends sends{};
+  uint32_t givenUp = 0, abort = 0;
+};
+
+TEST(DeviceFunctions, ACollectivesPartitionsArriveOnceAllThreadBlocksHaveMadeTheirs) {
+  Collective collective;
+  Part part(&collective.state);
+  for (uint64_t p : {3, 0, 2})
+    ready(Thread(), part, p);
+  EXPECT_EQ(collective.marked, (std::vector<uint64_t>{1, 0, 1, 1}));
+  EXPECT_FALSE(arrived(part, 0));
+  collective.outputs[0].made = 1;
+  EXPECT_FALSE(arrived(part, 0));
+  EXPECT_EQ(wait(Thread(), part, 0, 1000), Wait::NotYet);
+  collective.outputs[0].made = 2;
+  EXPECT_TRUE(arrived(part, 0));
+  collective.outputs[1].made = 1;
+  EXPECT_FALSE(arrived(part, 1)) << "the program's own, of which partition 1 is not marked";
+  ready(Thread(), part, 1);
+  EXPECT_EQ(wait(Thread(), part, 1, 1000), Wait::Arrived);
+  EXPECT_EQ(collective.misuse(), Misuse::None);
+}
+
+TEST(DeviceFunctions, MisuseOfACollectiveIsNoted) {
+  const auto misused = [](auto use) {
+    Collective collective;
+    Part part(&collective.state);
+    use(collective, part);
+    return collective.misuse();
+  };
+  EXPECT_EQ(misused([](Collective &, Part &part) { ready(Thread(), part, 4); }),
+            Misuse::NoPartition);
+  EXPECT_EQ(misused([](Collective &, Part &part) { readyRange(Thread(), part, 0, 4); }),
+            Misuse::NoPartition);
+  EXPECT_EQ(misused([](Collective &, Part &part) {
+              ready(Thread(), part, 2);
+              ready(Thread(), part, 2);
+            }),
+            Misuse::Twice);
+  EXPECT_EQ(misused([](Collective &, Part &part) { EXPECT_FALSE(arrived(part, 2)); }),
+            Misuse::NoPartition);
+  EXPECT_EQ(misused([](Collective &, Part &part) {
+              EXPECT_EQ(flush(Thread(), part, 1000), Wait::Failed);
+            }),
+            Misuse::WrongSide);
+  EXPECT_EQ(misused([](Collective &collective, Part &) { start({&collective.state}); }),
+            Misuse::WrongSide)
+      << "the host starts collectives";
+  EXPECT_EQ(misused([](Collective &collective, Part &part) {
+              collective.state.numOutputs = 0; // as of a reduce, away from the root
+              EXPECT_FALSE(arrived(part, 0));
+            }),
+            Misuse::WrongSide);
+  EXPECT_EQ(misused([](Collective &collective, Part &part) {
+              collective.state.done = 1;
+              ready(Thread(), part, 0);
+            }),
+            Misuse::NoEpoch);
+}
+
 /// A send and its receive, of bytes.
 class Pair {
 public:
@@ -35,13 +116,14 @@ public:
     cut.unitsOfMessage = std::max<uint64_t>(1, (cut.messageBytes + unitBytes - 1) / unitBytes);
     units.resize(cut.units());
     words.resize(cut.units());
-    send = common(1, partitions, bytes, from.data());
+    send = common(Side::Send, partitions, bytes, from.data());
     send.cut = cut;
     send.marked = marked.data();
     send.counted = perMessage > 1 ? counted.data() : nullptr;
     send.units = units.data();
     send.host = &sendPeer;
-    receive = common(0, receivers, receivers == 0 ? 0 : cut.bytes / receivers, to.data());
+    receive =
+        common(Side::Receive, receivers, receivers == 0 ? 0 : cut.bytes / receivers, to.data());
     receive.host = &receivePeer;
     table.number = 1;
     table.of[0] = &send;
@@ -100,9 +182,9 @@ public:
   std::vector<uint64_t> marked, counted, units, words;
 
 private:
-  State common(uint64_t isSend, uint64_t partitions, uint64_t bytes, char *buffer) {
+  State common(Side side, uint64_t partitions, uint64_t bytes, char *buffer) {
     State made{};
-    made.isSend = isSend;
+    made.side = side;
     made.partitions = partitions;
     made.partitionBytes = bytes;
     made.buffer = buffer;

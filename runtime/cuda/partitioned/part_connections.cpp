@@ -25,17 +25,17 @@ Words *CudaParts::wordsIn(uint32_t rank, uint64_t offsetAndOne, uint64_t number)
   return reinterpret_cast<Words *>(inArena(rank, offsetAndOne, number * sizeof(Words)));
 }
 
-Status CudaParts::damaged(const DevicePart &part) const {
+Status CudaParts::damaged(const PairPart &part) const {
   return {StatusCode::InternalError, describe(part) + ": what the other side says is damaged"};
 }
 
 /// What the peer's addresses are is in its place: kernels may look.
-void CudaParts::connected(DevicePart &part) {
+void CudaParts::connected(PairPart &part) {
   storeShared(&part.peer->isConnected, 1, std::memory_order_release);
   part.isConnected = true;
 }
 
-Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
+Status CudaParts::connectReceive(PairPart &part, const Counterpart &sender) {
   auto *theirs = wordsIn<device::State>(part.party.peer, sender.onDevice.words, 1);
   const device::Cut cut = cutOf(sender.shape);
   if (!theirs || !words->canEverFit(cut.units())) // its own rank has refused so many
@@ -45,7 +45,7 @@ Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
   if (!taken)
     return {}; // until others are freed
   part.party.kept.push_back(std::shared_ptr<const void>(
-      part.state, [this, range = *taken](const void *) { words->giveBack(range); }));
+      part.onDevice, [this, range = *taken](const void *) { words->giveBack(range); }));
   const uint64_t offset = wordsPiece.offset + taken->offset;
   part.peer->arrived = reinterpret_cast<uint64_t *>(memory.onDevice() + offset);
   part.peer->started = &theirs->peerStarted;
@@ -55,7 +55,7 @@ Status CudaParts::connectReceive(DevicePart &part, const Counterpart &sender) {
   return {};
 }
 
-Status CudaParts::connectSend(DevicePart &part, const Counterpart &receiver) {
+Status CudaParts::connectSend(PairPart &part, const Counterpart &receiver) {
   const uint64_t arrivals = receiver.arrivals.load(std::memory_order_acquire);
   if (arrivals == 0)
     return {};
@@ -74,7 +74,7 @@ Status CudaParts::connectSend(DevicePart &part, const Counterpart &receiver) {
 }
 
 /// Under the lock.
-Status CudaParts::connect(DevicePart &part) {
+Status CudaParts::connect(PairPart &part) {
   const Counterpart *other = part.party.counterpart.load(std::memory_order_acquire);
   if (!other)
     return {};
@@ -105,7 +105,7 @@ void CudaParts::tidy() {
 }
 
 /// Before work of a request: that it has not found its other side may have changed.
-Status CudaParts::tend(const DevicePart &part) {
+Status CudaParts::tend(const PairPart &part) {
   {
     std::lock_guard lock(mutex);
     if (part.isConnected)

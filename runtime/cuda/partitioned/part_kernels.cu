@@ -2,6 +2,7 @@
 #include "runtime/cuda/partitioned/part_kernels.h"
 
 #include "runtime/cuda/kernels/bound.cuh"
+#include "runtime/cuda/partitioned/misuse.h"
 #include "runtime/cuda/tables/replay_word.h"
 
 #include <cuda_runtime.h>
@@ -104,31 +105,23 @@ private:
       const interpreter::Obstacle obstacle = describe();
       isOver = obstacle.reason != interpreter::BlockReason::None;
       if (isOver && verdict == Verdict::Late)
-        end(part, 0, obstacle, 0);
+        end(part, 0, obstacle);
       else if (isOver)
-        end(part, kFreedPart, {interpreter::BlockReason::Announce, kFreedPart, wait.peer}, 0);
+        end(part, kFreedPart, {interpreter::BlockReason::Announce, kFreedPart, wait.peer});
     }
     return __shfl_sync(~0u, isOver, 0) == 0;
   }
   /// One thread. If so, that is said.
   __device__ bool isMisused(const Part &part) {
-    const uint64_t misuse = device::loadWord(&part.s->misuse);
-    if (misuse != 0)
-      end(part, kMisusedPart, {interpreter::BlockReason::Announce, kMisusedPart, 0}, misuse);
-    return misuse != 0;
+    const bool isMisused = device::loadWord(&part.s->misuse) != 0;
+    if (isMisused)
+      giveUp(wait.bound, givingUpFor(*part.s, wait.bound.place, wait.serial));
+    return isMisused;
   }
   /// One thread.
-  __device__ void end(const Part &part, uint32_t refusal, const interpreter::Obstacle &obstacle,
-                      uint64_t misuse) {
+  __device__ void end(const Part &part, uint32_t refusal, const interpreter::Obstacle &obstacle) {
     GivingUp where{0, wait.bound.place, part.e, {}, obstacle, blockIdx.x, refusal != 0};
     where.context.instruction = wait.serial;
-    if (misuse != 0) {
-      where.context.tile = static_cast<uint32_t>(
-          misuse >> (device::kMisusePartitionBits + device::kMisuseBlockBits));
-      where.block = static_cast<uint32_t>(misuse >> device::kMisusePartitionBits) &
-                    ((1u << device::kMisuseBlockBits) - 1);
-      where.obstacle.peer = static_cast<uint32_t>(misuse);
-    }
     giveUp(wait.bound, where);
   }
 
@@ -224,6 +217,26 @@ __global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait)
       return;
 }
 
+/// One thread.
+__global__ void startCollective(device::State *state, uint64_t epoch) {
+  Part part(state);
+  if (device::loadWord(&state->done) != epoch - 1 ||
+      device::exchangeForAll(&state->epoch, epoch - 1, epoch) != epoch - 1)
+    part.misused(Misuse::Active, 0);
+}
+
+/// One warp, behind the call of the epoch.
+__global__ void endCollective(const PartWait wait, uint64_t epoch) {
+  Part part(wait.state);
+  Bounded bounded(wait);
+  if (bounded.isTooLate(part))
+    return;
+  const bool isWhole =
+      part.e == epoch && device::acquireWord(&part.s->finished) == epoch * part.s->numBlocks;
+  if (isWhole) // else its call has failed, or another one is under way, which has been told
+    bounded.endEpoch(part);
+}
+
 template <class... Arguments>
 int launch(void (*kernel)(Arguments...), uint64_t blocks, uint32_t threads, void *stream,
            std::type_identity_t<Arguments>... arguments) {
@@ -253,6 +266,18 @@ int launchPartMarks(device::State *state, uint64_t first, uint64_t last, uint64_
              : launch(storePart, blocksFor(units), kPartThreads, stream, state, first, last);
 }
 
+int launchCollectiveMarks(device::State *state, uint64_t first, uint64_t last, void *stream) {
+  return launch(markPart, 1, kPartThreads, stream, state, first, last, false);
+}
+
+int launchCollectiveStart(device::State *state, uint64_t epoch, void *stream) {
+  return launch(startCollective, 1, 1, stream, state, epoch);
+}
+
+int launchCollectiveEnd(const PartWait &wait, uint64_t epoch, void *stream) {
+  return launch(endCollective, 1, 32, stream, wait, epoch);
+}
+
 int launchPartPrepare(const PartWait &wait, void *stream) {
   return launch(waitForPeer, 1, kPartThreads, stream, wait);
 }
@@ -266,10 +291,14 @@ int launchReceiveWait(const PartWait &wait, void *stream) {
 }
 
 int loadParts() {
-  const void *const all[] = {
-      reinterpret_cast<const void *>(startPart),      reinterpret_cast<const void *>(markPart),
-      reinterpret_cast<const void *>(storePart),      reinterpret_cast<const void *>(waitForSend),
-      reinterpret_cast<const void *>(waitForReceive), reinterpret_cast<const void *>(waitForPeer)};
+  const void *const all[] = {reinterpret_cast<const void *>(startPart),
+                             reinterpret_cast<const void *>(markPart),
+                             reinterpret_cast<const void *>(storePart),
+                             reinterpret_cast<const void *>(waitForSend),
+                             reinterpret_cast<const void *>(waitForReceive),
+                             reinterpret_cast<const void *>(waitForPeer),
+                             reinterpret_cast<const void *>(startCollective),
+                             reinterpret_cast<const void *>(endCollective)};
   for (const void *kernel : all) {
     cudaFuncAttributes attributes;
     if (const int loaded = cudaFuncGetAttributes(&attributes, kernel); loaded != cudaSuccess)

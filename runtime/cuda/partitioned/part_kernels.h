@@ -23,6 +23,12 @@ int launchPartStart(device::State *state, void *stream);
 /// Partitions first to last, whose messages have `units` units of the send in all.
 int launchPartMarks(device::State *state, uint64_t first, uint64_t last, uint64_t units,
                     void *stream);
+/// Of a collective: the epoch begins, behind the end of the last one.
+int launchCollectiveStart(device::State *state, uint64_t epoch, void *stream);
+/// Partitions first to last of its input.
+int launchCollectiveMarks(device::State *state, uint64_t first, uint64_t last, void *stream);
+/// Its call has ended: the end of the epoch, if that has succeeded.
+int launchCollectiveEnd(const PartWait &wait, uint64_t epoch, void *stream);
 /// Until the receiver has started.
 int launchPartPrepare(const PartWait &wait, void *stream);
 /// units: of a send.

@@ -207,6 +207,8 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
                                             options.scheduler->bell, options.timeout);
   if (Status prepared = partitioned->prepare(); !prepared.ok())
     return prepared;
+  collectives = std::make_unique<CudaCollectives>(fabric, *memory, *deviceSpace, *watch, *residents,
+                                                  *partitioned);
   tended.store(partitioned.get(), std::memory_order_release);
   return {};
 }
@@ -224,6 +226,7 @@ CudaRank::~CudaRank() {
   const bool isIdle = haveLeft && awaitIdle(device(), kEndPatience);
   if (!isIdle)
     abandon();
+  collectives.reset();
   crossing.reset();
   watch.reset();
   residents.reset();
@@ -310,7 +313,10 @@ StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
                                .output = call.output,
                                .factor = call.factor,
                                .after = {},
-                               .callback = call.callback};
+                               .callback = call.callback,
+                               .parts = nullptr,
+                               .begin = {},
+                               .ended = {}};
   if (call.after) {
     order.after = static_cast<cudaStream_t>(*call.after);
     if (Status usable = checkNotCaptured(*order.after); !usable.ok())
@@ -329,7 +335,7 @@ std::string CudaRank::describe(const GivingUp &where) {
   if (where.place == kTransferPlace)
     return transfers->describe(where);
   if (where.place == kPartPlace)
-    return partitioned->describe(where);
+    return partitioned->describe(where, collectives->subjectOf(where.context.instruction));
   const auto called = ordered->reported(where.place);
   return called ? describeGivingUp(where, *called, fabric.rank())
                 : "rank " + std::to_string(fabric.rank()) + " gave up in a call that is long over";
@@ -339,7 +345,7 @@ std::string CudaRank::describeShape(uint32_t place) {
   if (place == kTransferPlace)
     return "of sends and receives";
   if (place == kPartPlace)
-    return "of partitioned sends and receives";
+    return "of partitioned requests";
   const auto called = ordered->reported(place);
   return called ? describeCall(*called) : "that is long over";
 }

@@ -7,6 +7,7 @@
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/lanes/resident_rank.h"
 #include "runtime/cuda/net/device_crossing.h"
+#include "runtime/cuda/partitioned/cuda_collectives.h"
 #include "runtime/cuda/partitioned/cuda_parts.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/transfer/stream_transfers.h"
@@ -43,7 +44,15 @@ public:
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }
   std::string report() override { return residents->report() + describePath(); }
-  DeviceParts &parts() override { return *partitioned; }
+  Status mayHaveParts(const daemon::CollectiveSpec &spec) const override {
+    return residents->fits(spec);
+  }
+  StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) override {
+    return partitioned->make(terms);
+  }
+  StatusOr<DevicePart *> makePart(const CollectiveTerms &terms) override {
+    return collectives->make(terms);
+  }
   bool hasRegisteredBuffers() const override {
     return options.registeredBuffers && memory->throughHost().empty();
   }
@@ -98,6 +107,7 @@ private:
   std::unique_ptr<OrderedCalls> ordered;
   std::unique_ptr<StreamTransfers> transfers;
   std::unique_ptr<CudaParts> partitioned;
+  std::unique_ptr<CudaCollectives> collectives;
   Atomic<CudaParts *> tended{nullptr}; // `partitioned`, to the watch's thread
 };
 

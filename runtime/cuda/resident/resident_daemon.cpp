@@ -293,6 +293,7 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
   collective.announced = &recordIn(device.arenas[device.rank], device.slot, 0)->announced;
   collective.announcedStride = sizeof(RankRecord);
   collective.counts = words.counts;
+  collective.parts = words.parts;
   for (uint32_t r = 0; r < device.numRanks; ++r)
     collective.announcedAt[r] = &recordIn(device.arenas[r], device.slot, device.rank)->announced;
   Status status = upload(&collectives[*number], &collective, sizeof collective);

@@ -79,6 +79,8 @@ public:
     /// Invocations that are complete: the number of the first one at first; null: the collective
     /// has one of its own, and counts from 0.
     uint64_t *done = nullptr;
+    /// Of a partitioned collective; else null.
+    const PartGates *parts = nullptr;
   };
   /// The number of the collective for enter(). Its memory must stay until remove(). Again if there
   /// are too many, or executors may still have tables of what is to be another's; InvalidArgument

@@ -56,7 +56,8 @@ public:
                                                     const SimulationOptions &options);
 
   uint32_t numRanks() const { return static_cast<uint32_t>(ranks.size()); }
-  uint32_t numBlocks(uint32_t rank) const { return ranks[rank].binding->program().numBlocks; }
+  const Program &program(uint32_t rank) const { return ranks[rank].binding->program(); }
+  uint32_t numBlocks(uint32_t rank) const { return program(rank).numBlocks; }
   const Binding &binding(uint32_t rank) const { return *ranks[rank].binding; }
   Invocation &invocation(uint32_t rank) { return ranks[rank].invocation; }
   BlockContext &context(uint32_t rank, uint32_t block) { return ranks[rank].contexts[block]; }

@@ -27,11 +27,4 @@ public:
   virtual void readCopy(char *copy, const Scale &scale) = 0;
 };
 
-/// What Obstacle::what is of a step that waits for a partition of its rank's input, with the reason
-/// Dependency: more than any thread block.
-inline constexpr uint32_t kFirstPartition = 1u << 31;
-inline constexpr bool isPartition(const Obstacle &obstacle) {
-  return obstacle.reason == BlockReason::Dependency && obstacle.what >= kFirstPartition;
-}
-
 } // namespace occl::interpreter

@@ -16,6 +16,7 @@
 // release and acquire on the saved context. Different blocks and ranks run concurrently.
 #pragma once
 
+#include "runtime/base/host_device.h"
 #include "runtime/exec/step/invocation.h"
 
 #include <cstdint>
@@ -31,6 +32,13 @@ struct Obstacle {
 
   bool operator==(const Obstacle &) const = default;
 };
+
+/// What Obstacle::what is of a step that waits for a partition of its rank's input, with the reason
+/// Dependency: more than any thread block.
+inline constexpr uint32_t kFirstPartition = 1u << 31;
+OCCL_HOST_DEVICE constexpr bool isPartition(const Obstacle &obstacle) {
+  return obstacle.reason == BlockReason::Dependency && obstacle.what >= kFirstPartition;
+}
 
 /// PeerLost: memory of a peer cannot be read any more, or the peer has failed, so that what was
 /// read may be something else. The step has published nothing.

@@ -72,6 +72,50 @@ __global__ void consume(occlPartDevice_t handle, Field field, uint64_t key, uint
     consumePartition(part, field, p, key, nanoseconds, wrong);
 }
 
+/// Of words, one behind the other.
+struct Span {
+  uint64_t begin, end;
+};
+__device__ Span wordsOf(Words field, uint64_t perPartition, uint64_t p) {
+  const uint64_t begin = p * perPartition, end = begin + perPartition;
+  return {begin < field.words ? begin : field.words, end < field.words ? end : field.words};
+}
+
+__global__ void produceWords(occlPartDevice_t handle, Words field, uint64_t perPartition,
+                             uint64_t key, Span partitions, uint64_t stride) {
+  Part part(handle);
+  const uint64_t number = partitions.end - partitions.begin;
+  for (uint64_t n = blockIdx.x; n < number; n += gridDim.x) {
+    const uint64_t p = partitions.begin + n * stride % number;
+    const Span words = wordsOf(field, perPartition, p);
+    for (uint64_t i = words.begin + threadIdx.x; i < words.end; i += blockDim.x)
+      field.data[i] = wordOf(key, i);
+    ready(Block(), part, p);
+  }
+}
+
+__global__ void makeWords(Words field, uint64_t key) {
+  for (uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < field.words;
+       i += gridDim.x * blockDim.x)
+    field.data[i] = wordOf(key, i);
+}
+
+__global__ void takeWords(occlPartDevice_t handle, Words field, uint64_t perPartition,
+                          uint32_t *seen, Span partitions, uint64_t nanoseconds,
+                          uint64_t *missing) {
+  Part part(handle);
+  for (uint64_t q = partitions.begin + blockIdx.x; q < partitions.end; q += gridDim.x) {
+    if (wait(Block(), part, q, nanoseconds) != device::Wait::Arrived) {
+      if (threadIdx.x == 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(missing), 1);
+      continue;
+    }
+    const Span words = wordsOf(field, perPartition, q);
+    for (uint64_t i = words.begin + threadIdx.x; i < words.end; i += blockDim.x)
+      seen[i] = field.data[i];
+  }
+}
+
 __global__ void exchange(occlPartDevice_t send, Field out, uint64_t outKey,
                          occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
                          uint64_t *wrong) {
@@ -128,6 +172,25 @@ int launchCheck(void *stream, Field field, uint64_t key, uint64_t *wrong) {
   return cudaGetLastError();
 }
 
+int launchProduceWords(void *stream, occlPartDevice_t part, Words field, uint64_t key,
+                       uint64_t first, uint64_t last, uint64_t stride) {
+  produceWords<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      part, field, field.perPartition(), key, Span{first, last}, stride);
+  return cudaGetLastError();
+}
+
+int launchMakeWords(void *stream, Words field, uint64_t key) {
+  makeWords<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(field, key);
+  return cudaGetLastError();
+}
+
+int launchTakeWords(void *stream, occlPartDevice_t part, Words field, uint32_t *seen,
+                    uint64_t first, uint64_t last, uint64_t nanoseconds, uint64_t *missing) {
+  takeWords<<<2, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      part, field, field.perPartition(), seen, Span{first, last}, nanoseconds, missing);
+  return cudaGetLastError();
+}
+
 int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outKey,
                    occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
                    uint64_t *wrong) {
@@ -149,6 +212,9 @@ int loadPartUsers() {
                              reinterpret_cast<const void *>(consume),
                              reinterpret_cast<const void *>(checkAll),
                              reinterpret_cast<const void *>(exchange),
+                             reinterpret_cast<const void *>(produceWords),
+                             reinterpret_cast<const void *>(makeWords),
+                             reinterpret_cast<const void *>(takeWords),
                              reinterpret_cast<const void *>(misuse)};
   for (const void *kernel : all) {
     cudaFuncAttributes attributes;

@@ -29,6 +29,27 @@ int launchConsume(void *stream, occlPartDevice_t part, Field field, uint64_t key
                   uint64_t nanoseconds, uint64_t *wrong);
 /// The same of all, at once.
 int launchCheck(void *stream, Field field, uint64_t key, uint64_t *wrong);
+/// A rank's buffer of a collective: words in partitions of ceil(words / partitions).
+struct Words {
+  uint32_t *data = nullptr;
+  uint64_t words = 0, partitions = 0;
+
+  uint64_t perPartition() const { return words == 0 ? 0 : (words - 1) / partitions + 1; }
+};
+/// The value of word i of a rank's input.
+constexpr uint32_t wordOf(uint64_t key, uint64_t i) {
+  return static_cast<uint32_t>(key * 2654435761u + i * 40503u + (i >> 7) * 7919u);
+}
+/// Each thread block makes partitions first to last, the last not included, and marks each when it
+/// is made, in an order that `stride` gives, which has no divisor with their number.
+int launchProduceWords(void *stream, occlPartDevice_t part, Words field, uint64_t key,
+                       uint64_t first, uint64_t last, uint64_t stride);
+/// The same of all words, without marks.
+int launchMakeWords(void *stream, Words field, uint64_t key);
+/// Each thread block waits for partitions first to last, the last not included, for so long at
+/// most, and copies each to `seen` when it has arrived; *missing counts those that have not.
+int launchTakeWords(void *stream, occlPartDevice_t part, Words field, uint32_t *seen,
+                    uint64_t first, uint64_t last, uint64_t nanoseconds, uint64_t *missing);
 /// One thread block marks all partitions of the one, then waits for those of the other, then for
 /// the send.
 int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outKey,

@@ -281,7 +281,7 @@ TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
     const char *const want = how == Misused::OutOfRange ? "there is not: 4"
                              : how == Misused::Twice || how == Misused::TwiceAfterAll ? "twice: 0"
                              : how == Misused::WithoutEpoch ? "without an epoch: 0"
-                                                            : "marks a receive";
+                                                            : "no partitions to be marked";
     // Calls of a rank that has heard of it fail.
     return why.find(want) != std::string::npos && why.find("thread block 3") != std::string::npos
                ? ""

@@ -25,6 +25,10 @@
 
 #include <cstdint>
 
+namespace occl::cuda {
+struct PartGates;
+}
+
 namespace occl::cuda::resident {
 
 /// Submissions in flight, a power of two of at most 256.
@@ -61,6 +65,8 @@ struct CollectiveAddresses {
   BlockCounts *counts = nullptr;
   /// In rank r's memory: this rank's announcement there.
   uint64_t *announcedAt[kMaxRanks] = {};
+  /// Of a partitioned collective; else null.
+  const PartGates *parts = nullptr;
 };
 
 /// What scheduling needs to know of a collective; the runner's part follows it. In

@@ -180,6 +180,8 @@ private:
       stay.obstacle = step.obstacle;
       if (stay.finished)
         return stay;
+      // The program takes longer than any budget.
+      const bool awaitsProgram = interpreter::isPartition(step.obstacle);
       intake.openOwed(view.slot, choice);
       if (stay.ranOut) {
         intake.stop();
@@ -202,7 +204,8 @@ private:
           return stay;
       }
       // With others it is left soon enough anyway.
-      if (now >= until || (!choice.hasOthers() && intake.hasNews(choice.sequence)))
+      if (now >= until || (choice.hasOthers() && awaitsProgram) ||
+          (!choice.hasOthers() && intake.hasNews(choice.sequence)))
         return stay;
     }
   }

@@ -3,6 +3,9 @@
 
 #include "runtime/cuda/kernels/begin.cuh"
 #include "runtime/cuda/kernels/block_run.cuh"
+#include "runtime/cuda/kernels/bound.cuh"
+#include "runtime/cuda/partitioned/misuse.h"
+#include "runtime/cuda/resident/executor/part_gate.h"
 #include "runtime/cuda/resident/kernel/kernel.h"
 #include "runtime/cuda/resident/kernel/resident_collective.h"
 #include "runtime/cuda/resident/kernel/warp_target.cuh"
@@ -33,6 +36,7 @@ struct CachedTask {
   CollectiveAddresses addresses;
   char *places[numPlaces(kMaxRanks, true)];
   char *image;
+  GateCursor cursor; // of invocation `number`, of a partitioned collective
 };
 
 struct ExecutorShared {
@@ -159,6 +163,30 @@ private:
     });
   }
 
+  // Of partitioned collectives.
+
+  /// Whether the thread block may be run.
+  __device__ bool opens(uint32_t block, StepResult &result) {
+    WarpTarget lanes;
+    const PartGates &gates = *task->addresses.parts;
+    PartGate<WarpTarget> gate(lanes, gates, task->device.rank, block);
+    GateCursor cursor = task->cursor;
+    if (gate.opens(cursor, result)) {
+      keep(cursor);
+      return true;
+    }
+    keep(cursor);
+    if (gate.isMisused() && threadIdx.x == 0)
+      giveUp(gates.bound, givingUpFor(*gates.state, gates.bound.place, gates.serial));
+    return false;
+  }
+  __device__ void keep(const GateCursor &cursor) {
+    __syncwarp();
+    if (threadIdx.x == 0)
+      task->cursor = cursor;
+    __syncwarp();
+  }
+
   /// It was visited last.
   __device__ bool isNear(const Submission &submission) const {
     return task != nullptr && task->collective == submission.collective;
@@ -211,6 +239,8 @@ private:
       load(collective, block);
     __syncwarp();
     if (threadIdx.x == 0) {
+      if (!isReady && task->addresses.parts != nullptr)
+        task->cursor = {task->addresses.parts->firstRead[block], 0};
       task->isReady = isReady;
       task->number = number;
       Invocation next;
@@ -266,8 +296,17 @@ private:
       result.status = StepStatus::Blocked;
       return result;
     }
+    const PartGates *const parts = task->addresses.parts; // null, nearly always
+    if (parts != nullptr && !opens(block, result))
+      return result;
     result = steps(context);
-    if (result.status == StepStatus::Finished && threadIdx.x == 0)
+    if (result.status != StepStatus::Finished)
+      return result;
+    WarpTarget lanes;
+    if (parts != nullptr &&
+        !PartGate<WarpTarget>(lanes, *parts, task->device.rank, block).finish(result))
+      return result;
+    if (threadIdx.x == 0)
       WarpTarget::post(task->device.ordinals + block, task->number + 1);
     return result;
   }

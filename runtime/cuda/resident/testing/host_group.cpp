@@ -1,5 +1,6 @@
 #include "runtime/cuda/resident/testing/host_group.h"
 
+#include "runtime/cuda/resident/executor/part_gate.h"
 #include "runtime/cuda/resident/testing/host_target.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/sync/deadline.h"
@@ -81,6 +82,8 @@ public:
   auto visit(const Submission &submission, uint32_t block, bool, const Body &body) {
     auto &words = static_cast<HostCollective::Words &>(*submission.collective);
     return body([&](interpreter::BlockContext &context, uint32_t maxSlices) {
+      if (words.parts)
+        return runGated(submission, words, block, context, maxSlices);
       auto result =
           words.self->run(submission.ordinal, words.rank, block, context, target, maxSlices);
       if (result.status == interpreter::StepStatus::Blocked)
@@ -90,6 +93,23 @@ public:
   }
 
 private:
+  interpreter::StepResult runGated(const Submission &submission, const HostCollective::Words &words,
+                                   uint32_t block, interpreter::BlockContext &context,
+                                   uint32_t maxSlices) {
+    HostTarget lane;
+    PartGate<HostTarget> gate(lane, *words.parts, words.rank, block);
+    GateCursor cursor = gate.begin();
+    interpreter::StepResult result;
+    if (gate.opens(cursor, result)) {
+      result = words.self->run(submission.ordinal, words.rank, block, context, target, maxSlices);
+      if (result.status == interpreter::StepStatus::Finished && gate.finish(result))
+        return result;
+    }
+    if (result.status == interpreter::StepStatus::Blocked)
+      yieldProcessor(); // there are more executors than processors
+    return result;
+  }
+
   interpreter::HostTarget target;
 };
 

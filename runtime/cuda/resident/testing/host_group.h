@@ -42,6 +42,11 @@ public:
     return isAnnounced(loadShared(&words[to]->announcedWords[by], std::memory_order_acquire),
                        ordinal);
   }
+  /// From the rank's next invocation on it has partitions.
+  void setParts(uint32_t rank, const PartGates *parts) { words[rank]->parts = parts; }
+  const interpreter::Program &program(uint32_t rank) const {
+    return simulations.front()->program(rank);
+  }
   /// Whether all ranks have the sum of all inputs, and nothing else was written.
   bool isRight(uint32_t ordinal);
 
