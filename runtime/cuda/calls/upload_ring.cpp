@@ -2,6 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/shared_streams.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/thread.h"
 
@@ -17,7 +18,7 @@ constexpr uint64_t kAlignment = 256;
 
 } // namespace
 
-StatusOr<std::unique_ptr<UploadRing>> UploadRing::make() {
+StatusOr<std::unique_ptr<UploadRing>> UploadRing::make(int device) {
   std::unique_ptr<UploadRing> ring(new UploadRing);
   void *memory = nullptr;
   Status status = toStatus(cudaHostAlloc(&memory, 2 * kMostBytes, cudaHostAllocDefault),
@@ -32,18 +33,16 @@ StatusOr<std::unique_ptr<UploadRing>> UploadRing::make() {
     if (!status.ok())
       return status;
   }
-  status = toStatus(cudaStreamCreateWithFlags(&ring->copies, cudaStreamNonBlocking),
-                    "making a CUDA stream");
-  if (!status.ok())
-    return status;
+  auto copies = sharedStreamOn(device, SharedStream::Tables);
+  if (!copies.ok())
+    return copies.status();
+  ring->copies = *copies;
   return ring;
 }
 
 UploadRing::~UploadRing() {
   if (isLeft)
     return;
-  if (copies)
-    cudaStreamDestroy(copies);
   for (Half &half : halves)
     if (half.arrived)
       cudaEventDestroy(half.arrived);

@@ -19,7 +19,7 @@ public:
 
   /// Pins 2 * kMostBytes of the host, which CUDA may wait for kernels to do: before there are any.
   /// SystemError.
-  static StatusOr<std::unique_ptr<UploadRing>> make();
+  static StatusOr<std::unique_ptr<UploadRing>> make(int device);
   /// Nothing that was put is on its way any more, or the device is given up.
   ~UploadRing();
   UploadRing(const UploadRing &) = delete;
@@ -50,7 +50,7 @@ private:
   uint32_t current = 0;
   bool isPending = false; // nobody has seen the last one arrive
   bool isLeft = false;
-  cudaStream_t copies = nullptr;
+  cudaStream_t copies = nullptr; // shared
 };
 
 } // namespace occl::cuda

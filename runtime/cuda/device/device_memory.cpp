@@ -78,8 +78,11 @@ Status DeviceMemory::start() {
   OnDevice on(ordinal);
   if (!on.status().ok())
     return on.status();
-  Status status =
-      toStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a CUDA stream");
+  auto shared = sharedStreamOn(ordinal, SharedStream::Memory);
+  if (!shared.ok())
+    return shared.status();
+  stream = *shared;
+  Status status = copied.make();
   if (!status.ok())
     return status;
   void *begin = nullptr;
@@ -234,8 +237,6 @@ DeviceMemory::~DeviceMemory() {
     cudaIpcCloseMemHandle(import);
   if (!own || !own->isLeft)
     hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
-  if (stream)
-    cudaStreamDestroy(stream);
   Deadline deadline(kClosePatience);
   while (own && !own->isLeft && !othersHaveClosed()) {
     if (deadline.passed()) {
@@ -254,11 +255,12 @@ std::optional<uint64_t> DeviceMemory::offsetOf(const void *address, uint64_t byt
 }
 
 Status DeviceMemory::finish(cudaError_t error, const char *what) {
-  if (error != cudaSuccess)
-    return toStatus(error, what);
+  Status put = error == cudaSuccess ? copied.put(stream) : toStatus(error, what);
+  if (!put.ok())
+    return put;
   Deadline deadline(kCopyPatience);
   for (;;) {
-    cudaError_t state = cudaStreamQuery(stream);
+    const cudaError_t state = copied.look();
     if (state != cudaErrorNotReady)
       return toStatus(state, what);
     if (deadline.passed())

@@ -9,6 +9,7 @@
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/cuda/device/control_block.h"
 #include "runtime/cuda/device/host_pages.h"
+#include "runtime/cuda/device/shared_streams.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/mutex.h"
 
@@ -108,8 +109,9 @@ private:
   std::vector<std::shared_ptr<DeviceAllocation>> kept; // of other ranks of this process
   std::string whyHost;
   std::vector<std::shared_ptr<HostPages>> pinned; // by rank, if arenas are host memory
-  Mutex copying;                                  // the stream's user
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr;                  // shared
+  Mutex copying;                                  // guards `copied`
+  StreamEnd copied;
   bool wideLines = false;
 };
 

@@ -189,7 +189,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
-  auto ring = UploadRing::make();
+  auto ring = UploadRing::make(device());
   if (!ring.ok())
     return ring.status();
   uploads = std::move(*ring);

@@ -22,6 +22,8 @@ static_assert(kAnswerPatience < std::chrono::nanoseconds(ClockProbe::kPatienceNs
 } // namespace
 
 Status ResidentDaemon::startMarks() {
+  if (Status made = ensureStreams(); !made.ok())
+    return made;
   std::unique_lock lock(mutex);
   if (!keeper.joinable())
     return {StatusCode::InvalidArgument, "the resident daemon has no tenant"};

@@ -76,10 +76,9 @@ Status ResidentDaemon::start() {
   return {};
 }
 
-/// Everything that the daemon will ever ask CUDA for but launches, so that nothing waits for a
-/// running kernel later.
+/// Everything that the daemon will ever ask CUDA for but streams and launches, so that nothing
+/// waits for a running kernel later.
 Status ResidentDaemon::allocate() {
-  int least = 0, greatest = 0;
   auto zeroed = [](auto *&memory, uint64_t bytes) {
     void *begin = nullptr;
     Status status = toStatus(cudaMalloc(&begin, bytes), "allocating the resident daemon's memory");
@@ -93,15 +92,12 @@ Status ResidentDaemon::allocate() {
   if (status.ok())
     status = toStatus(static_cast<cudaError_t>(loadClockProbe()), "loading what reads the clock");
   if (status.ok())
-    status = toStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-                      "asking for the priorities of streams");
-  for (cudaStream_t &stream : streams)
-    if (status.ok())
-      status = toStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-                        "making the resident daemon's streams");
-  if (status.ok())
-    status = toStatus(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking),
-                      "making a stream for copies");
+    status = copied.make();
+  auto shared = status.ok() ? sharedStreamOn(options.device, SharedStream::Memory)
+                            : StatusOr<cudaStream_t>(status);
+  if (shared.ok())
+    copies = *shared;
+  status = shared.status();
   auto pin = [&](auto *&memory) {
     using Content = std::remove_reference_t<decltype(*memory)>;
     void *begin = nullptr;
@@ -138,7 +134,7 @@ ResidentDaemon::~ResidentDaemon() {
   OnDevice on(options.device);
   if (side && !awaitGone(kLeavePatience))
     return; // freeing would wait for ever: what is left goes with the process
-  for (cudaStream_t used : {streams[0], streams[1], copies})
+  for (cudaStream_t used : streams)
     if (used)
       cudaStreamDestroy(used);
   cudaFree(board);
@@ -148,9 +144,27 @@ ResidentDaemon::~ResidentDaemon() {
   cudaFreeHost(probe);
 }
 
+/// Before anything is executed: connections to the device are few, and many a program makes
+/// communicators that start nothing.
+Status ResidentDaemon::ensureStreams() {
+  std::lock_guard lock(copying);
+  if (streams[1])
+    return {};
+  OnDevice on(options.device);
+  int least = 0, greatest = 0;
+  Status status = toStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                           "asking for the priorities of streams");
+  for (cudaStream_t &stream : streams)
+    if (status.ok() && !stream)
+      status = toStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+                        "making the resident daemon's streams");
+  return status;
+}
+
 bool ResidentDaemon::areGone() const {
-  return cudaStreamQuery(streams[0]) != cudaErrorNotReady &&
-         cudaStreamQuery(streams[1]) != cudaErrorNotReady;
+  return std::ranges::none_of(streams, [](cudaStream_t stream) {
+    return stream && cudaStreamQuery(stream) == cudaErrorNotReady;
+  });
 }
 
 bool ResidentDaemon::awaitGone(std::chrono::milliseconds atMost) const {
@@ -169,12 +183,14 @@ Status ResidentDaemon::upload(void *to, const void *from, uint64_t bytes) {
   std::lock_guard lock(copying);
   Status status = toStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies),
                            "copying to the device");
+  if (status.ok())
+    status = copied.put(copies);
   if (!status.ok())
     return status;
   Deadline deadline(kLeavePatience);
   for (;;) {
     // Polled, with an end: a wait of CUDA could be for a kernel that stays.
-    cudaError_t state = cudaStreamQuery(copies);
+    const cudaError_t state = copied.look();
     if (state != cudaErrorNotReady)
       return toStatus(state, "copying to the device");
     if (deadline.passed())
@@ -281,6 +297,8 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
     return Status(StatusCode::InvalidArgument,
                   "a resident daemon executes collectives of at most " + std::to_string(kMaxTasks) +
                       " thread blocks a rank, not " + std::to_string(device.numBlocks));
+  if (Status made = ensureStreams(); !made.ok())
+    return made;
   auto number = takeNumber();
   if (!number.ok())
     return number;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/device/shared_streams.h"
 #include "runtime/cuda/resident/executor/marks.h"
 #include "runtime/cuda/resident/kernel/kernel.h"
 #include "runtime/cuda/resident/kernel/resident_collective.h"
@@ -239,6 +240,7 @@ private:
   bool isAnyAtWork() const;
   void stopAndLook();
   bool areGone() const;
+  Status ensureStreams();
   bool awaitGone(std::chrono::milliseconds atMost) const;
   void breakDown();
   bool endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock);
@@ -259,8 +261,9 @@ private:
 
   const DaemonOptions options;
   HeldStreams &heldOnDevice;
-  cudaStream_t streams[2] = {nullptr, nullptr}, copies = nullptr;
-  Atomic<uint32_t> current{0}; // the stream of the last generation
+  cudaStream_t streams[2] = {nullptr, nullptr}; // made before anything is executed
+  cudaStream_t copies = nullptr;                // shared
+  Atomic<uint32_t> current{0};                  // the stream of the last generation
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
   MarkRing *marks = nullptr;                 // of the device, by executor
@@ -269,7 +272,8 @@ private:
   std::unique_ptr<SubmissionSide> side;
 
   Atomic<bool> isMarking{false};
-  Mutex copying;       // guards `copies`
+  Mutex copying; // guards `copied`, and the making of streams
+  StreamEnd copied;
   Mutex calling;       // held by its thread while it calls a tenant; taken before `mutex`
   mutable Mutex mutex; // guards all below
   mutable ConditionVariable changed;
