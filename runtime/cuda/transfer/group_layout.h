@@ -12,7 +12,7 @@
 namespace occl::cuda {
 
 /// Thread blocks of a kernel for each direction, and in all, at most.
-inline constexpr uint32_t kMostDirectionBlocks = 16, kMostTransferBlocks = 64;
+inline constexpr uint32_t kMostDirectionBlocks = 32, kMostTransferBlocks = 64;
 /// Pieces of a direction in one group, at most.
 inline constexpr uint64_t kMostPieces = 0xffff0000;
 

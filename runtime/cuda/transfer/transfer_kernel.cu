@@ -55,7 +55,8 @@ public:
         direction(arguments.directions[number]),
         state(*arguments.pairs.state(arguments.onDevice, arguments.way, direction.isSend,
                                      direction.peer)),
-        watch(arguments.bound), turn(after(blockIdx.x * (columns + 1))) {
+        watch(arguments.bound), home(blockIdx.x % arguments.numDirections * columns +
+                                     blockIdx.x / arguments.numDirections % columns) {
     for (uint32_t d = 0; d < arguments.numDirections; ++d)
       load(d, 0);
   }
@@ -78,7 +79,7 @@ public:
       if (__all_sync(~0u, isOver))
         return end(true);
       const bool mayClaim = !isOver && isEntered && isReady(base + index);
-      const uint32_t ready = __ballot_sync(~0u, mayClaim);
+      const uint32_t ready = mayHave(__ballot_sync(~0u, mayClaim), __ballot_sync(~0u, isOver));
       if (ready == 0) {
         if (!mayWaitOn(index, isOver))
           return;
@@ -88,7 +89,6 @@ public:
       bool isTaken = false;
       if (lane == chosen)
         isTaken = atomicCAS(&state.claimed[column], claimed, claimed + 1) == claimed;
-      turn = after(chosen + columns + 1); // the next direction, and another column
       if (!__shfl_sync(~0u, isTaken, static_cast<int>(chosen)))
         continue; // another block has it
       watch.progressed();
@@ -97,6 +97,8 @@ public:
   }
 
 private:
+  static constexpr uint32_t kPatience = 8; // looks
+
   /// The kernels before with this direction are over: all blocks find the same numbers.
   __device__ void enter() {
     if (__all_sync(~0u, isEntered || !isColumn))
@@ -113,9 +115,6 @@ private:
       refuse(kTwoReplays, arguments.rank, 0);
   }
 
-  __device__ uint32_t after(uint32_t any) const {
-    return any % (columns * arguments.numDirections);
-  }
   __device__ uint32_t slotOf(uint64_t piece) const {
     return static_cast<uint32_t>(piece & (arguments.pairs.numSlots - 1));
   }
@@ -134,9 +133,22 @@ private:
     return isFilled(filledSeen, useOf(piece)) && isOfUse(countSeen, useOf(piece));
   }
 
-  /// The first one from `turn` on.
+  /// Of the columns that are ready, those that this block may take: its own, or any if that is over
+  /// or has not been ready for some looks. Of blocks that try to claim one piece all but one do so
+  /// in vain.
+  __device__ uint32_t mayHave(uint32_t ready, uint32_t over) {
+    const uint32_t own = 1u << home;
+    if ((ready & own) != 0)
+      looks = 0;
+    const bool mayOthers = (over & own) != 0 || looks == kPatience;
+    if (ready == 0 || (ready & own) != 0 || mayOthers)
+      return ready;
+    ++looks;
+    return 0;
+  }
+  /// The first one from its own on.
   __device__ uint32_t nextOf(uint32_t ready) const {
-    const uint32_t later = ready & (~0u << turn);
+    const uint32_t later = ready & (~0u << home);
     return static_cast<uint32_t>(__ffs(static_cast<int>(later != 0 ? later : ready)) - 1);
   }
 
@@ -316,7 +328,8 @@ private:
   const TransferDirection &direction;
   DirectionState &state;
   WarpWatch watch;
-  uint32_t turn; // the lane that is looked at first
+  const uint32_t home; // the lane whose column is this block's own
+  uint32_t looks = 0;  // at it in vain, while others were ready
   // This lane's direction.
   bool isEntered = false;
   uint64_t base = 0;                      // the number of the kernel's first piece
