@@ -164,9 +164,9 @@ public:
   /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
   virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;
 
-  /// Whether a collective's plan can be executed in parts, on any rank: the same on all.
-  /// InvalidArgument.
-  virtual Status mayHaveParts(const daemon::CollectiveSpec &spec) const = 0;
+  /// Whether a collective's plan can be executed in parts, with at most so many thread blocks on
+  /// any rank: the same on all. InvalidArgument.
+  virtual Status mayHaveParts(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const = 0;
   /// A partitioned send or receive, or a collective. It lives until it is released, or as long as
   /// the rank. Errors are those of occlPsendInit and occlPcollInit.
   virtual StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) = 0;

@@ -1,6 +1,7 @@
-// partitioned: one way of a partition from kernel to kernel, by occl_device.cuh and by hand; what
-// making a request takes; an epoch of a stream. Two ranks, threads, on as many devices as there
-// are. Medians of 21, microseconds; CSV.
+// partitioned [<rounds>]: one way of a partition from kernel to kernel, by occl_device.cuh and by
+// hand; what making a request takes; an epoch of a stream; an all-reduce of floats whose partitions
+// are marked all at once, beside the same by occlStart and occlStreamWait (rounds: this alone, in
+// so many). Two ranks, threads, on as many devices as there are. Medians of 21, microseconds; CSV.
 #include "bench/gpu/latency/latency_ranks.h"
 #include "bench/gpu/latency/part_kernels.h"
 
@@ -11,6 +12,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -181,7 +183,62 @@ void epochs(std::vector<LatencyRank> &ranks, uint64_t bytes) {
               static_cast<unsigned long long>(bytes), median(ours), median(sent));
 }
 
-int run() {
+/// Of one rank: 16 partitions, marked by one kernel of the stream.
+void allReduce(std::vector<LatencyRank> &ranks, uint64_t bytes, uint64_t rounds) {
+  constexpr int64_t kPartitions = 16;
+  constexpr uint32_t kEpochs = 10;
+  std::vector<double> ours, started;
+  onBoth(ranks, [&](size_t r, std::barrier<> &met) {
+    const LatencyRank &rank = ranks[r];
+    CUstream_st *stream = rank.stream;
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.kind = occlKindAllReduce;
+    call.sendBuffer = rank.input;
+    call.recvBuffer = rank.output;
+    call.count = bytes / sizeof(float);
+    occlPart_t part = nullptr;
+    occlPartConfig_t config = OCCL_PART_CONFIG_INITIALIZER;
+    config.rounds = rounds;
+    require(occlPcollInit(rank.comm, &call, kPartitions, kPartitions, &config, &part) ==
+                occlSuccess,
+            "occlPcollInit");
+    call.id = bytes;
+    call.after = &stream;
+    const auto measure = [&](const std::function<void()> &one) {
+      one(); // makes what is made once
+      check(cudaStreamSynchronize(stream), "the stream");
+      met.arrive_and_wait();
+      const auto begin = Clock::now();
+      for (uint32_t epoch = 0; epoch < kEpochs; ++epoch)
+        one();
+      check(cudaStreamSynchronize(stream), "the stream");
+      const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
+      return took.count() / kEpochs;
+    };
+    for (uint32_t i = 0; i < kTimes; ++i) {
+      const double mine = measure([&] {
+        require(occlPstartOn(part, stream) == occlSuccess, "occlPstartOn");
+        require(occlPreadyOn(part, 0, kPartitions - 1, stream) == occlSuccess, "occlPreadyOn");
+        require(occlPwaitOn(part, stream) == occlSuccess, "occlPwaitOn");
+      });
+      const double theirs = measure([&] {
+        occlRequest_t request = 0;
+        require(occlStart(rank.comm, &call, nullptr, nullptr, &request) == occlSuccess,
+                "occlStart");
+        require(occlStreamWait(rank.comm, request, stream) == occlSuccess, "occlStreamWait");
+      });
+      if (r == 0) {
+        ours.push_back(mine);
+        started.push_back(theirs);
+      }
+    }
+    require(occlPfree(part) == occlSuccess, "occlPfree");
+  });
+  std::printf("all-reduce,%llu,%.1f,occlStart,%.1f\n", static_cast<unsigned long long>(bytes),
+              median(ours), median(started));
+}
+
+int run(uint64_t rounds) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.arenaBytes = 512 << 20;
   std::vector<LatencyRank> ranks = makeLatencyRanks(2, config, kBuffer);
@@ -195,16 +252,25 @@ int run() {
     check(loadPingPongs(), "loading kernels");
   }
   std::printf("what,bytes,us,beside,us\n");
+  const auto allReduces = [&] {
+    for (const uint64_t bytes : {1024ull, 65536ull, 1048576ull, 16777216ull, 67108864ull})
+      allReduce(ranks, bytes, rounds);
+    destroyLatencyRanks(ranks);
+    return 0;
+  };
+  if (rounds != 0)
+    return allReduces();
   for (const uint64_t bytes : {8ull, 4096ull, 65536ull, 262144ull})
     pingPong(ranks, bytes, took, words);
   init(ranks);
   for (const uint64_t bytes : {1024ull, 65536ull, 1048576ull, 16777216ull, 67108864ull})
     epochs(ranks, bytes);
-  destroyLatencyRanks(ranks);
-  return 0;
+  return allReduces();
 }
 
 } // namespace
 } // namespace occl::bench
 
-int main() { return occl::bench::run(); }
+int main(int argc, char **argv) {
+  return occl::bench::run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0);
+}

@@ -195,15 +195,20 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
   return comm.gpu->start(start);
 }
 
-/// The collective in so many rounds, two or more. InvalidArgument: that cannot be.
+/// The collective in so many rounds, two or more; isChosen: by the library. InvalidArgument: that
+/// cannot be, or would take longer on devices, where more thread blocks than the persistent kernel
+/// has have smaller messages and wait for each other.
 StatusOr<daemon::CollectiveSpec> cutInRounds(const occlComm &comm,
-                                             const daemon::CollectiveSpec &spec, uint32_t rounds) {
+                                             const daemon::CollectiveSpec &spec, uint32_t rounds,
+                                             bool isChosen) {
+  constexpr uint32_t kMostChosenBlocks = 16, kAny = ~0u;
   auto cut = plan_library::PlansInRounds::ofProcess().find(spec.plan, rounds);
   if (!cut.ok())
     return cut.status();
   daemon::CollectiveSpec inRounds = spec;
   inRounds.plan = *cut;
-  Status fits = comm.gpu ? comm.gpu->mayHaveParts(inRounds) : Status();
+  Status fits =
+      comm.gpu ? comm.gpu->mayHaveParts(inRounds, isChosen ? kMostChosenBlocks : kAny) : Status();
   return fits.ok() ? StatusOr<daemon::CollectiveSpec>(std::move(inRounds)) : fits;
 }
 
@@ -219,7 +224,7 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
   auto rounds = static_cast<uint32_t>(
       wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen));
   for (; rounds > 1; rounds /= 2) {
-    auto cut = cutInRounds(comm, *spec, rounds);
+    auto cut = cutInRounds(comm, *spec, rounds, wanted == 0);
     if (cut.ok()) {
       *spec = std::move(*cut);
       break;
@@ -230,6 +235,9 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
       rounds = 1;
   }
   rounds = std::max(rounds, 1u);
+  if (comm.gpu && rounds == 1)
+    if (Status fits = comm.gpu->mayHaveParts(*spec, ~0u); !fits.ok())
+      return fits;
   spec->planHash = daemon::hashInRounds(spec->planHash, rounds);
   spec->rounds = rounds;
   return spec;

@@ -11,9 +11,9 @@
 
 namespace occl::cuda {
 
-/// What is put into such a stream waits for nothing but the device. Tables: copies from pinned
-/// memory, which take no multiprocessor, so that they arrive while kernels wait on all of them.
-/// Memory: all else.
+/// What is put into such a stream waits for nothing but the device. Tables: copies to the device,
+/// which take no multiprocessor, so that they arrive while kernels wait on all of them. Memory: all
+/// else.
 enum class SharedStream : uint8_t { Tables, Memory };
 
 /// Of this process, and never destroyed. Thread safety: any. SystemError.

@@ -80,16 +80,17 @@ DeviceLanes::bind(const daemon::CollectiveSpec &spec) const {
                       requestFor(spec, context.rank));
 }
 
-Status DeviceLanes::fits(const daemon::CollectiveSpec &spec) const {
+Status DeviceLanes::fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const {
   const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
   for (uint32_t rank = 0; rank < context.numRanks; ++rank) {
     auto bound = bindForDevice(*spec.plan, sizes, requestFor(spec, rank));
     if (!bound.ok())
       return bound.status();
-    if (bound->bound->program().numBlocks > resident::kMaxTasks)
-      return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' has more than " +
-                                               std::to_string(resident::kMaxTasks) +
-                                               " thread blocks on rank " + std::to_string(rank)};
+    const uint32_t blocks = bound->bound->program().numBlocks;
+    if (blocks > std::min(mostBlocks, resident::kMaxTasks))
+      return {StatusCode::InvalidArgument,
+              "plan '" + spec.plan->name + "' has " + std::to_string(blocks) +
+                  " thread blocks in so many rounds on rank " + std::to_string(rank)};
   }
   return {};
 }
@@ -179,6 +180,8 @@ StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape
   auto number = (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
                                {(*lane)->counts, (*lane)->connectors->doneWord(), shape.parts});
   if (number.ok()) {
+    if (shape.numbers.empty())
+      shape.lastLane = name.number;
     shape.numbers[name.number] = {*number, {}};
     return std::optional(*number);
   }
@@ -196,14 +199,15 @@ void DeviceLanes::giveNumbersBack(uint32_t kernel) {
     return;
   std::vector<LaneShape *> oldest;
   for (const auto &[key, shape] : shapes)
-    if (shape->kernel == kernel && !shape->numbers.empty() && !shape->parts)
+    if (shape->kernel == kernel && !shape->numbers.empty())
       oldest.push_back(shape.get());
   std::ranges::sort(oldest, {}, &LaneShape::lastUse);
   size_t given = 0;
   for (LaneShape *shape : oldest)
     std::erase_if(shape->numbers, [&](const auto &entry) {
       const auto &[number, last] = entry.second;
-      if (given >= kAtOnce || (last && !(*daemon)->isComplete(*last)))
+      if (given >= kAtOnce || (shape->parts && entry.first == shape->lastLane) ||
+          (last && !(*daemon)->isComplete(*last)))
         return false;
       ++given;
       (*daemon)->remove(number);

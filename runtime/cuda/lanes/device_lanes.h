@@ -27,6 +27,7 @@ struct LaneShape {
   std::unique_ptr<OrderedShape> shape;
   uint32_t kernel = 0;
   const PartGates *parts = nullptr; // of a partitioned collective
+  uint32_t lastLane = 0;            // where its number stays, if it is one
   uint64_t lastUse = 0;
   /// By lane: the number of the two in the kernel's daemon, and its last request.
   struct Number {
@@ -54,8 +55,9 @@ public:
   /// The plan as lanes would execute it, without tables; errors as shapeFor().
   StatusOr<std::shared_ptr<const interpreter::Binding>>
   bind(const daemon::CollectiveSpec &spec) const;
-  /// Whether lanes can execute the plan, on any rank: the same on all. InvalidArgument.
-  Status fits(const daemon::CollectiveSpec &spec) const;
+  /// Whether lanes can execute the plan, with at most so many thread blocks on any rank: the same
+  /// on all. InvalidArgument.
+  Status fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const;
   /// The shape of a partitioned collective that is over: its memory, and what `parts` leads to, is
   /// another's once this has returned and executors have come by.
   void forget(const PartGates *parts);
@@ -70,6 +72,7 @@ public:
   /// The daemon's request of a call of the two.
   static void noteRequest(LaneName lane, LaneShape &shape, uint64_t request) {
     shape.numbers[lane.number].last = request;
+    shape.lastLane = lane.number;
   }
   /// Some of the numbers of the kernel's daemon of which nothing is in flight, those of shapes that
   /// were not called for long first.

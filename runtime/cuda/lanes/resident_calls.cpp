@@ -82,6 +82,8 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
   if (auto found = rank.sequences.find(call.id); found != rank.sequences.end()) {
     Sequence &sequence = *found->second;
     sequence.lane = lane;
+    if (started.epoch != 0)
+      sequence.epochs.emplace(rank.lanes.ordinalOf(number), started.epoch);
     if (started.request != 0) // it had to wait
       sequence.waitedNs +=
           static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - started.since).count());
@@ -181,6 +183,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
     longestTimeout.store(call->timeout.count());
   call->callback = order.callback;
   call->ended = order.ended;
+  call->epoch = order.epoch;
   call->callbackNeverBlocks = spec.callbacksNeverBlock;
   return call;
 }
@@ -347,13 +350,14 @@ Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
   auto found = place(request);
   if (!found.ok())
     return found.status();
-  if (order.begin)
-    if (Status begun = order.begin(); !begun.ok())
-      return begun;
-  if (scaling.elements != 0) {
+  Status status = order.begin ? order.begin() : Status();
+  if (status.ok() && scaling.elements != 0) {
     OnDevice on(options.device);
-    if (Status scaled = options.inputs->scaleIn(*order.after, scaling); !scaled.ok())
-      return scaled;
+    status = options.inputs->scaleIn(*order.after, scaling);
+  }
+  if (!status.ok()) {
+    daemonOf(found->first).letGo(found->second);
+    return status;
   }
   return daemonOf(found->first).letBegin(*order.after, found->second);
 }
@@ -364,14 +368,32 @@ Status ResidentRank::prepare(const Order &order) {
   if (!call.ok())
     return call.status();
   auto lane = table.laneOf(order.spec.id, (*call)->kernel);
-  if (!lane.ok() || !*lane)
+  if (!lane.ok())
     return lane.status();
-  return lanes.numberOf(**lane, *(*call)->shape).status();
+  auto number = *lane ? lanes.numberOf(**lane, *(*call)->shape) : std::optional<uint32_t>();
+  if (!number.ok() || *number)
+    return number.status();
+  return {StatusCode::Again, "call " + (*call)->name + ": no tables are free for it just now"};
 }
 
-void ResidentRank::forget(const PartGates *parts) {
+void ResidentRank::forget(uint64_t id, const PartGates *parts) {
   std::unique_lock lock = lockToStart();
   lanes.forget(parts);
+  std::lock_guard known(mutex);
+  if (auto found = sequences.find(id); found != sequences.end())
+    forgetSequence(found);
+}
+
+/// With both locks, if nothing of it is open.
+bool ResidentRank::forgetSequence(Sequences::iterator known) {
+  const Sequence &sequence = *known->second;
+  if (!sequence.isIdle() || !calls.forget(known->first))
+    return false;
+  past.submitted += sequence.submitted;
+  past.completed += sequence.completed;
+  past.failed += sequence.failed;
+  sequences.erase(known);
+  return true;
 }
 
 void ResidentRank::noteStarted(const Started &call) {
@@ -404,14 +426,8 @@ void ResidentRank::forgetOldSequences() {
   size_t left = sequences.size() / 2;
   for (auto next = sequences.begin(); next != sequences.end() && left != 0;) {
     const auto here = next++;
-    const Sequence &sequence = *here->second;
-    if (!sequence.isIdle() || !calls.forget(here->first))
-      continue;
-    past.submitted += sequence.submitted;
-    past.completed += sequence.completed;
-    past.failed += sequence.failed;
-    sequences.erase(here);
-    --left;
+    if (!transport::partitionedCollectiveOf(here->first)) // else its request forgets it
+      left -= forgetSequence(here) ? 1 : 0;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,7 +40,9 @@ struct ResidentRank::Started : LaneCall {
   bool isReported = false;         // that it waits for long
   daemon::Callback callback;
   bool callbackNeverBlocks = false;
-  std::function<void()> ended; // of a partitioned collective
+  // Of a partitioned collective.
+  std::function<void()> ended;
+  uint64_t epoch = 0;
   /// As the user has it; 0: that of the daemon, since it did not have to wait.
   daemon::RequestId request = 0;
   uint64_t inDaemon = 0; // once it is executed
@@ -60,6 +63,9 @@ struct ResidentRank::Sequence {
   /// Of what is in flight, or waits, in order.
   std::deque<std::shared_ptr<LaneShape>> open;
   std::vector<daemon::BlockBytes> moved; // by thread block, of what has ended well
+
+  /// Of a partitioned collective: those in flight, by number in the lane.
+  std::map<uint64_t, uint64_t> epochs;
 
   bool isIdle() const { return submitted == completed + failed; }
   void noteEnd(bool isGood) {

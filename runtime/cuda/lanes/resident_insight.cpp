@@ -56,14 +56,16 @@ insight::KnownCollective ResidentRank::lookUp(uint64_t id) {
 
 // --- as a tenant ---
 
-/// As reports have it: an epoch of a partitioned collective by its own number, of which one is in
-/// flight at a time; else the number in the lane.
+/// As reports have it: an epoch of a partitioned collective by its own number, from 0 on; else the
+/// number in the lane.
 resident::InvocationName ResidentRank::counted(resident::InvocationName invocation) {
   if (!transport::partitionedCollectiveOf(invocation.collective))
     return invocation;
   std::lock_guard lock(mutex);
   if (auto found = sequences.find(invocation.collective); found != sequences.end())
-    invocation.ordinal = found->second->completed + found->second->failed;
+    if (auto epoch = found->second->epochs.find(invocation.ordinal);
+        epoch != found->second->epochs.end())
+      invocation.ordinal = epoch->second - 1;
   return invocation;
 }
 

@@ -181,6 +181,8 @@ void ResidentRank::ended(uint64_t id, const Status &outcome, std::chrono::nanose
     if (found == sequences.end())
       return;
     Sequence &known = *found->second;
+    if (!known.epochs.empty())
+      known.epochs.erase(known.epochs.begin());
     ++(outcome.ok() ? known.completed : known.failed);
     known.noteEnd(outcome.ok());
     if (outcome.ok()) {

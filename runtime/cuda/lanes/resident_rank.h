@@ -19,6 +19,7 @@
 #include "runtime/sync/clock.h"
 #include "runtime/sync/mutex.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -87,6 +88,7 @@ public:
     /// Puts into that stream what comes before the epoch's begin, once others count on it.
     std::function<Status()> begin;
     std::function<void()> ended; // by the daemon's thread or who waits
+    uint64_t epoch = 0;          // for reports
   };
   /// Starts a call; see DeviceRank::start().
   StatusOr<daemon::RequestId> start(const Order &order);
@@ -101,13 +103,16 @@ public:
   bind(const daemon::CollectiveSpec &spec) const {
     return lanes.bind(spec);
   }
-  /// Whether the persistent kernel can execute the plan, on any rank. InvalidArgument.
-  Status fits(const daemon::CollectiveSpec &spec) const { return lanes.fits(spec); }
+  /// Whether the persistent kernel can execute the plan, with at most so many thread blocks on any
+  /// rank. InvalidArgument.
+  Status fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const {
+    return lanes.fits(spec, mostBlocks);
+  }
   /// A partitioned collective is over, and has no epoch: nothing of `parts` is used any more.
-  void forget(const PartGates *parts);
+  void forget(uint64_t id, const PartGates *parts);
   /// Epochs of partitioned collectives that the communicator can have in flight at a time: of each
   /// kernel's lanes half are left for other calls.
-  uint32_t mostEpochs() const { return numLanes / 2; }
+  uint32_t mostEpochs() const { return std::max(1u, numLanes / 2); }
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);
   bool isCallingBack() const;
@@ -130,6 +135,7 @@ private:
   struct CallScope;
   struct Started;
   struct Sequence;
+  using Sequences = std::map<uint64_t, std::unique_ptr<Sequence>>;
   class EndUnderWay;
   class Engine;
   using Clock = SteadyClock;
@@ -196,6 +202,7 @@ private:
   void noteStarted(const Started &call);
   void forgetStarted(uint64_t id);
   void forgetOldSequences();
+  bool forgetSequence(Sequences::iterator known);
   resident::ResidentDaemon::Callback completionOf(Started &call);
   bool hasWork() const;
   bool isShortOfNumbers() const;
@@ -262,9 +269,9 @@ private:
   Atomic<Clock::rep> nextLook{0};               // at the queue: time since the clock's epoch
   Atomic<uint32_t> numWaiting{0}, numUnmade{0}; // as calls has them
 
-  Mutex mutex;                                             // guards all below
-  std::map<uint64_t, std::unique_ptr<Sequence>> sequences; // by id
-  RankCounts past;                                         // of those that are forgotten
+  Mutex mutex;         // guards all below
+  Sequences sequences; // by id
+  RankCounts past;     // of those that are forgotten
   /// Requests of calls that had to wait, until they are forgotten: where they are, or how they
   /// ended.
   struct Deferred {

@@ -22,6 +22,12 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 /// Of a request's number, in a word that those of sends and receives have as well.
 constexpr uint32_t kSerialOfCollective = 1u << 31;
 
+Status useStreamOf(cudaStream_t stream) {
+  unsigned long long number = 0;
+  Status status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
+  return status.ok() ? useStream(stream, number) : status;
+}
+
 /// Of a buffer: an executor looks at all that a thread block reads, some thousand in a microsecond.
 constexpr uint64_t kMostPartitions = 1 << 16;
 
@@ -64,7 +70,8 @@ ResidentRank::Order CollectivePart::order() const {
           .callback = {},
           .parts = gates,
           .begin = {},
-          .ended = {}};
+          .ended = {},
+          .epoch = 0};
 }
 
 uint32_t CollectivePart::serial() const {
@@ -110,7 +117,7 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   if (!divided.ok())
     return Status(divided.status().code(), part->subject + ": " + divided.status().message());
   part->divided = *divided;
-  std::lock_guard lock(mutex);
+  std::lock_guard makes(making);
   Status status = giveNumber(*part);
   if (status.ok())
     status = place(*part, (*bound)->program());
@@ -119,10 +126,11 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   CollectivePart &made = *part;
   status = residents.prepare(made.order());
   if (status.ok()) {
+    std::lock_guard lock(mutex);
     all.emplace(nextNumber++, std::move(part));
     return static_cast<DevicePart *>(&made);
   }
-  residents.forget(made.gates);
+  residents.forget(made.spec.id, made.gates);
   space.release(made.piece);
   return status;
 }
@@ -206,9 +214,7 @@ Status CudaCollectives::checkStream(const CollectivePart &part, cudaStream_t str
   if (capture != cudaStreamCaptureStatusNone)
     return invalid(part.subject + ": the stream is captured, and epochs of collectives are begun "
                                   "and waited for by the host; its marks may be captured");
-  unsigned long long number = 0;
-  status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
-  return status.ok() ? useStream(stream, number) : status;
+  return useStreamOf(stream);
 }
 
 Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
@@ -222,6 +228,7 @@ Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
     return usable;
   ResidentRank::Order order = part.order();
   order.after = stream;
+  order.epoch = part.started + 1;
   order.begin = [&] {
     return toStatus(
         static_cast<cudaError_t>(launchCollectiveStart(part.onDevice, part.started + 1, stream)),
@@ -234,7 +241,8 @@ Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
   if (Status known = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
       !known.ok())
     return known;
-  held.enterUntil(number, [isOver] { return isOver->load(std::memory_order_acquire); });
+  if (held.isWatched())
+    held.enterUntil(number, [isOver] { return isOver->load(std::memory_order_acquire); });
   auto request = residents.start(order);
   if (!request.ok()) {
     order.ended();
@@ -257,6 +265,12 @@ Status CudaCollectives::mark(CollectivePart &part, plan::Range range, cudaStream
   if (fabric.failed())
     return fabric.failure();
   OnDevice on(memory.device());
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  Status status = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+  if (status.ok() && capture == cudaStreamCaptureStatusNone)
+    status = useStreamOf(stream);
+  if (!status.ok())
+    return status;
   return toStatus(static_cast<cudaError_t>(
                       launchCollectiveMarks(part.onDevice, range.begin, range.end - 1, stream)),
                   "launching marks of a partitioned collective");
@@ -288,6 +302,7 @@ Status CudaCollectives::wait(CollectivePart &part, cudaStream_t stream) {
 
 Status CudaCollectives::release(CollectivePart &part) {
   OnDevice on(memory.device());
+  std::lock_guard makes(making);
   CudaParts::Epochs epochs{};
   if (Status read = memory.download(&epochs, reinterpret_cast<const char *>(&part.onDevice->epoch),
                                     sizeof epochs);
@@ -297,10 +312,10 @@ Status CudaCollectives::release(CollectivePart &part) {
                       epochs.started == part.started;
   if (!isOver && !fabric.failed())
     return invalid(part.subjectOfEpoch() + ", has not ended: its wait ends before it is freed");
-  residents.forget(part.gates);
-  // After a failure kernels may still look at its words.
-  if (isOver)
+  if (isOver) { // else, after a failure, kernels may still look at its words
+    residents.forget(part.spec.id, part.gates);
     space.release(part.piece);
+  }
   std::lock_guard lock(mutex);
   all.erase(*transport::partitionedCollectiveOf(part.spec.id));
   return {};

@@ -97,8 +97,9 @@ private:
   CudaParts &transfers;
   HeldStreams &held;
 
-  Mutex mutex; // guards below
+  Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
   uint64_t nextNumber = 0;
+  Mutex mutex; // guards what follows; taken after `making`
   std::unordered_map<uint64_t, std::unique_ptr<CollectivePart>> all; // by number
 };
 

@@ -226,9 +226,9 @@ CudaRank::~CudaRank() {
   const bool isIdle = haveLeft && awaitIdle(device(), kEndPatience);
   if (!isIdle)
     abandon();
-  collectives.reset();
   crossing.reset();
-  watch.reset();
+  watch.reset(); // whose thread asks the others
+  collectives.reset();
   residents.reset();
   ordered.reset();
   uploads.reset();
@@ -316,7 +316,8 @@ StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
                                .callback = call.callback,
                                .parts = nullptr,
                                .begin = {},
-                               .ended = {}};
+                               .ended = {},
+                               .epoch = 0};
   if (call.after) {
     order.after = static_cast<cudaStream_t>(*call.after);
     if (Status usable = checkNotCaptured(*order.after); !usable.ok())

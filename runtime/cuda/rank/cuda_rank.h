@@ -44,8 +44,8 @@ public:
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }
   std::string report() override { return residents->report() + describePath(); }
-  Status mayHaveParts(const daemon::CollectiveSpec &spec) const override {
-    return residents->fits(spec);
+  Status mayHaveParts(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const override {
+    return residents->fits(spec, mostBlocks);
   }
   StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) override {
     return partitioned->make(terms);

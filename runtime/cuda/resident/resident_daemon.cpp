@@ -93,7 +93,7 @@ Status ResidentDaemon::allocate() {
     status = toStatus(static_cast<cudaError_t>(loadClockProbe()), "loading what reads the clock");
   if (status.ok())
     status = copied.make();
-  auto shared = status.ok() ? sharedStreamOn(options.device, SharedStream::Memory)
+  auto shared = status.ok() ? sharedStreamOn(options.device, SharedStream::Tables)
                             : StatusOr<cudaStream_t>(status);
   if (shared.ok())
     copies = *shared;
@@ -148,7 +148,7 @@ ResidentDaemon::~ResidentDaemon() {
 /// communicators that start nothing.
 Status ResidentDaemon::ensureStreams() {
   std::lock_guard lock(copying);
-  if (streams[1])
+  if (haveStreams.load(std::memory_order_relaxed))
     return {};
   OnDevice on(options.device);
   int least = 0, greatest = 0;
@@ -158,13 +158,15 @@ Status ResidentDaemon::ensureStreams() {
     if (status.ok() && !stream)
       status = toStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
                         "making the resident daemon's streams");
+  haveStreams.store(status.ok(), std::memory_order_release);
   return status;
 }
 
 bool ResidentDaemon::areGone() const {
-  return std::ranges::none_of(streams, [](cudaStream_t stream) {
-    return stream && cudaStreamQuery(stream) == cudaErrorNotReady;
-  });
+  return !haveStreams.load(std::memory_order_acquire) ||
+         std::ranges::none_of(streams, [](cudaStream_t stream) {
+           return cudaStreamQuery(stream) == cudaErrorNotReady;
+         });
 }
 
 bool ResidentDaemon::awaitGone(std::chrono::milliseconds atMost) const {
@@ -440,9 +442,13 @@ Status ResidentDaemon::letBegin(cudaStream_t stream, uint64_t request) {
   opens.writeValue.value64 = request + 1;
   opens.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
   Status status = streamMemoryOperations(stream, &opens, 1);
-  if (!status.ok()) // the stream will never come, and others need the place in the window
-    storeShared(side->gateOf(request), request + 1, std::memory_order_release);
+  if (!status.ok())
+    letGo(request);
   return status;
+}
+
+void ResidentDaemon::letGo(uint64_t request) {
+  storeShared(side->gateOf(request), request + 1, std::memory_order_release);
 }
 
 /// A stream counts as held before it is, and executors are there that need no launch, which a

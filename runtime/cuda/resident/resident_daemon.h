@@ -122,6 +122,8 @@ public:
   void begin();
   /// A gated request begins when the stream has come so far. If this fails it never begins.
   Status letBegin(cudaStream_t stream, uint64_t request);
+  /// Its stream will never come there: it is to be withdrawn, and others need its place.
+  void letGo(uint64_t request);
   /// What follows in the stream waits for the end of a gated request, however that is.
   /// InvalidArgument if the request is not gated.
   Status holdStream(cudaStream_t stream, uint64_t request);
@@ -262,8 +264,9 @@ private:
   const DaemonOptions options;
   HeldStreams &heldOnDevice;
   cudaStream_t streams[2] = {nullptr, nullptr}; // made before anything is executed
-  cudaStream_t copies = nullptr;                // shared
-  Atomic<uint32_t> current{0};                  // the stream of the last generation
+  Atomic<bool> haveStreams{false};
+  cudaStream_t copies = nullptr; // shared
+  Atomic<uint32_t> current{0};   // the stream of the last generation
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
   MarkRing *marks = nullptr;                 // of the device, by executor

@@ -46,6 +46,10 @@ CollectiveRequest::CollectiveRequest(occlComm_t comm, uint32_t rank, uint32_t nu
   expect(loadPartUsers(), "loading kernels");
   if (shape.isInPlace)
     std::swap(input, seen); // of which the latter is not the output's
+  make();
+}
+
+void CollectiveRequest::make() {
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.kind = shape.kind;
   call.sendBuffer = in().data;

@@ -55,6 +55,8 @@ public:
   void expect(occlResult_t result, const char *what);
   void expect(int error, const char *what);
   void free();
+  /// Again, with the memory that there is; its epochs begin anew.
+  void make();
   /// "" or what went wrong so far.
   const std::string &wrong() const { return text; }
 

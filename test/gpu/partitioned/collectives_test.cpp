@@ -80,9 +80,12 @@ TEST_F(PartitionedCollectives, AllKindsOfAnyPartitions) {
       for (auto &request : requests)
         if (std::string wrong = run(rank, *request, 3); !wrong.empty())
           return wrong;
-      for (auto &request : requests)
+      std::string wrong;
+      for (auto &request : requests) {
         request->free();
-      return requests.back()->wrong();
+        wrong += request->wrong();
+      }
+      return wrong;
     });
     if (HasFailure())
       return;
@@ -184,6 +187,58 @@ TEST_F(PartitionedCollectives, ConflictingOrders) {
     for (cudaStream_t stream : streams)
       cudaStreamDestroy(stream);
     return wrong;
+  });
+}
+
+/// What follows in the stream is there before the first epoch has ended.
+TEST_F(PartitionedCollectives, EpochsOneBehindTheOther) {
+  onRequest({occlKindAllReduce, 60'000, 9, 2}, [&](uint32_t rank, CollectiveRequest &request) {
+    for (int e = 0; e < 30; ++e) {
+      request.start(streamOf(rank));
+      request.produceAll(streamOf(rank), 2);
+      request.wait(streamOf(rank));
+    }
+    request.check(streamOf(rank));
+    return request.wrong();
+  });
+}
+
+TEST_F(PartitionedCollectives, MadeAndFreedAgainAndAgain) {
+  std::vector<CollectiveShape> shapes;
+  for (size_t i = 0; i < 4; ++i)
+    shapes.push_back({kAllKinds[i], 1000 + i, 5, 2});
+  onRequests(shapes, [&](uint32_t rank, Requests &requests) -> std::string {
+    std::string wrong;
+    for (size_t i = 0; i < 150 && wrong.empty(); ++i) {
+      CollectiveRequest &request = *requests[i % 3]; // the last one is kept
+      wrong = run(rank, request, 1);
+      request.free();
+      request.make();
+      wrong += request.wrong();
+      if (i % 50 == 0)
+        wrong += run(rank, *requests[3], 1);
+    }
+    return wrong;
+  });
+}
+
+/// Nobody stays on the device for calls alone, but for kernels that wait.
+TEST_F(PartitionedCollectives, InStrictMode) {
+  occlConfig_t config = smallConfig();
+  config.strict = 1;
+  config.timeoutMs = 20000;
+  start(n(), config);
+  onRequest({occlKindAllReduce, 200'000, 8, 6, 2}, [&](uint32_t rank, CollectiveRequest &request) {
+    const cudaStream_t stream = streamOf(rank);
+    for (int e = 0; e < 10 && request.wrong().empty(); ++e) {
+      request.start(stream);
+      request.expect(launchDelay(stream, 3), "waiting");
+      request.produceAll(stream, 3);
+      request.take(stream, 0, 6);
+      request.wait(stream);
+      request.checkSeen(stream, 0, 6);
+    }
+    return request.wrong();
   });
 }
 
@@ -306,7 +361,7 @@ TEST_F(PartitionedCollectives, AMissingMarkIsNamedAtTheDeadline) {
                    (why.find("on rank 0 before") == std::string::npos ||
                     why.find("to mark partition 2 as ready") != std::string::npos)
                ? std::string()
-               : why;
+               : "rank " + std::to_string(rank) + " says: " + why;
   });
 }
 
@@ -325,7 +380,7 @@ TEST_F(PartitionedCollectives, RoundsThatDifferAreNamed) {
                    why.find("with rounds 2") != std::string::npos &&
                    why.find("with rounds 4") != std::string::npos
                ? ""
-               : why;
+               : "rank " + std::to_string(rank) + " says: " + why;
   });
 }
 
