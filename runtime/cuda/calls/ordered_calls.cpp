@@ -2,12 +2,12 @@
 
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/cuda/device/stream_first_use.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/kernels/in_stream.h"
 #include "runtime/cuda/tables/replay_word.h"
 #include "runtime/cuda/transfer/transfer_table.h"
 #include "runtime/cuda/watch/held_launch.h"
+#include "runtime/cuda/watch/stream_first_use.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/thread.h"
 

@@ -3,8 +3,8 @@
 #include "runtime/control/records/pair_id.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/cuda/device/stream_first_use.h"
 #include "runtime/cuda/partitioned/gate_table.h"
+#include "runtime/cuda/watch/stream_first_use.h"
 #include "runtime/exec/bind/bind.h"
 #include "runtime/invocation/plan_scaling.h"
 

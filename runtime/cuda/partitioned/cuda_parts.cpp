@@ -2,9 +2,9 @@
 
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/cuda/device/stream_first_use.h"
 #include "runtime/cuda/partitioned/part_layout.h"
 #include "runtime/cuda/tables/replay_word.h"
+#include "runtime/cuda/watch/stream_first_use.h"
 #include "runtime/partitioned/requests.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "runtime/cuda/partitioned/part_kernels.h"
 
 #include "runtime/cuda/kernels/bound.cuh"
-#include "runtime/cuda/partitioned/misuse.h"
+#include "runtime/cuda/tables/misuse.h"
 #include "runtime/cuda/tables/replay_word.h"
 
 #include <cuda_runtime.h>

@@ -4,7 +4,7 @@
 #include "runtime/cuda/kernels/begin.cuh"
 #include "runtime/cuda/kernels/block_run.cuh"
 #include "runtime/cuda/kernels/bound.cuh"
-#include "runtime/cuda/partitioned/misuse.h"
+#include "runtime/cuda/tables/misuse.h"
 #include "runtime/cuda/resident/executor/part_gate.h"
 #include "runtime/cuda/resident/kernel/kernel.h"
 #include "runtime/cuda/resident/kernel/resident_collective.h"

@@ -1,4 +1,4 @@
-#include "runtime/cuda/device/stream_first_use.h"
+#include "runtime/cuda/watch/stream_first_use.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/sync/atomic.h"
@@ -36,8 +36,8 @@ Status writeIn(cudaStream_t stream) {
   auto target = targetOn(device);
   if (!target.ok())
     return target.status();
-  status = toStatus(cudaMemsetAsync(*target, 0, sizeof(uint32_t), stream),
-                    "the first work of a stream");
+  status =
+      toStatus(cudaMemsetAsync(*target, 0, sizeof(uint32_t), stream), "the first work of a stream");
   cudaError_t state = cudaErrorNotReady;
   for (Deadline deadline(kPatience); status.ok() && state == cudaErrorNotReady;) {
     state = cudaStreamQuery(stream);
