@@ -162,6 +162,9 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   if (!scale->isNone() || (*shape)->aliasing.needsCopy(order.input, order.output))
     call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
                      (*shape)->shape->inputBytes() / sizeOf(spec.type)};
+  if (order.parts && !options.scheduler->options.preemption)
+    return invalid("partitioned collectives need preemption, which config->preemption has turned "
+                   "off");
   if (order.parts && (*shape)->shape->collective().isDirect)
     return invalid("plan '" + spec.plan->name +
                    "' accesses buffers of other ranks directly, which cannot wait for what they "

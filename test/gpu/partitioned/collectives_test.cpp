@@ -300,6 +300,21 @@ TEST_F(PartitionedCollectives, RefusesWhatCannotBe) {
   });
 }
 
+TEST_F(PartitionedCollectives, NeedPreemption) {
+  occlConfig_t config = smallConfig();
+  config.preemption = 0;
+  start(n(), config);
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = occlKindAllReduce;
+  DeviceBuffer in(400), out(400);
+  call.sendBuffer = in.get();
+  call.recvBuffer = out.get();
+  call.count = 100;
+  occlPart_t part = nullptr;
+  EXPECT_EQ(occlPcollInit(comms[0], &call, 4, 4, nullptr, &part), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("preemption"), std::string::npos);
+}
+
 /// What the communicator has failed with, once the work of the stream is over.
 std::string failureAfter(occlComm_t comm, cudaStream_t stream) {
   cudaStreamSynchronize(stream);
