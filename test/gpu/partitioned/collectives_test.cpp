@@ -302,7 +302,7 @@ TEST_F(PartitionedCollectives, RefusesWhatCannotBe) {
 
 TEST_F(PartitionedCollectives, NeedPreemption) {
   occlConfig_t config = smallConfig();
-  config.preemption = 0;
+  config.preemption = 2; // off
   start(n(), config);
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.kind = occlKindAllReduce;
