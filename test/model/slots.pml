@@ -80,7 +80,7 @@ byte countUse[2 * SLOTS], count[2 * SLOTS];
 #define CLAIM(d, c) atomic { /* Chooser::choose */ has = (NEXT(d, (c) % 2) == c); if :: has -> claimed[2 * (d) + (c) % 2]++ :: else fi }
 #endif
 
-inline send() { /* Chooser::choose, Chooser::give, copyPiece */
+inline send() { /* Chooser::choose, Chooser::give, copy */
   CLAIM(2 * r + 1, c)
   if
   :: has ->
@@ -99,7 +99,7 @@ inline send() { /* Chooser::choose, Chooser::give, copyPiece */
   has = false
 }
 
-inline receive() { /* Chooser::choose, Chooser::give, copyPiece */
+inline receive() { /* Chooser::choose, Chooser::give, copy */
   CLAIM(2 * r, c)
   if
   :: has ->
