@@ -4,7 +4,9 @@
 #include "plan/transform/rounds.h"
 #include "runtime/api/occl_device_parts.cuh"
 #include "runtime/cuda/partitioned/gate_table.h"
+#include "runtime/cuda/resident/executor/part_gate.h"
 #include "runtime/cuda/resident/testing/executor_group.h"
+#include "runtime/cuda/resident/testing/host_target.h"
 #include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -85,6 +88,42 @@ std::vector<std::unique_ptr<Request>> requestsOf(HostCollective &collective, uin
   for (uint32_t r = 0; r < collective.numRanks(); ++r)
     made.push_back(std::make_unique<Request>(collective, r, count, inputs, outputs));
   return made;
+}
+
+/// The gate goes on where it was, names the first partition that is missing, and looks at all.
+TEST(ResidentParts, AGateOfSeveralRanges) {
+  std::vector<uint64_t> marked(300);
+  device_words::State state{};
+  state.epoch = 2;
+  state.marked = marked.data();
+  const std::vector<PartitionRange> ranges = {{0, 3}, {10, 200}, {299, 300}};
+  const std::vector<uint32_t> firstRead = {0, 3}, firstMade = {3, 3};
+  PartGates gates{};
+  gates.state = &state;
+  gates.ranges = ranges.data();
+  gates.firstRead = firstRead.data();
+  gates.firstMade = firstMade.data();
+  gates.numBlocks = 1;
+  HostTarget target;
+  PartGate<HostTarget> gate(target, gates, 7, 0);
+  GateCursor cursor = gate.begin();
+  const auto missing = [&]() -> std::optional<uint32_t> {
+    interpreter::StepResult result;
+    if (gate.opens(cursor, result))
+      return std::nullopt;
+    EXPECT_EQ(result.status, interpreter::StepStatus::Blocked);
+    EXPECT_TRUE(interpreter::isPartition(result.obstacle));
+    EXPECT_EQ(result.obstacle.peer, 7u);
+    return result.obstacle.what - interpreter::kFirstPartition;
+  };
+  std::ranges::fill(marked, 1); // in the epoch before
+  for (const PartitionRange &range : ranges)
+    for (uint32_t p = range.begin; p < range.end; ++p) {
+      EXPECT_EQ(missing(), std::optional(p));
+      marked[p] = 2;
+    }
+  EXPECT_EQ(missing(), std::nullopt);
+  EXPECT_EQ(missing(), std::nullopt) << "it stays open";
 }
 
 /// Each rank marks in an order of its own, beside its executors.
