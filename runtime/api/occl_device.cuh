@@ -1,4 +1,4 @@
-// Partitioned sends and receives inside kernels (occl_partitioned_device.h). A header alone:
+// Partitioned requests inside kernels (occl_partitioned_device.h). A header alone:
 // nothing is linked. C++17, CUDA 12 or newer, compute capability 8.0 or newer.
 //
 //   __global__ void produce(occlPartDevice_t handle, float *field) {
@@ -118,11 +118,12 @@ template <class Group> OCCL_DEVICE_FUNCTION void storeDeferred(Group group, Send
 
 // --- for kernels ---
 
-/// Partition p of a send is complete: once all of its message are, the group stores it to the
-/// receiver. Never waits; what cannot be stored, as the receiver has not started, is left to who
-/// waits. Large messages want large groups: a thread for itself copies a megabyte in milliseconds.
-/// What bulk copies (TMA) have written each thread that issued some makes visible before:
-/// cp.async.bulk.wait_group 0, then fence.proxy.async.
+/// Partition p of a send, or of a collective's input, is complete. Of a send the group stores it to
+/// the receiver, once all of its message are; of a collective others do. Never waits; what cannot
+/// be stored, as the receiver has not started, is left to who waits. Large messages want large
+/// groups: a thread for itself copies a megabyte in milliseconds. What bulk copies (TMA) have
+/// written each thread that issued some makes visible before: cp.async.bulk.wait_group 0, then
+/// fence.proxy.async.
 template <class Group> OCCL_DEVICE_FUNCTION void ready(Group group, Part &part, uint64_t p) {
   group.sync();
   uint64_t how = 0; // 1: it completes its message; 2: it is this group's, and not marked yet
@@ -154,12 +155,14 @@ OCCL_DEVICE_FUNCTION void readyRange(Group group, Part &part, uint64_t first, ui
     ready(group, part, p);
 }
 
-/// Whether partition q of a receive is there. Without what marks have left.
+/// Whether partition q of a receive, or of a collective's output, is there. Without what marks have
+/// left.
 OCCL_DEVICE_FUNCTION bool isThere(Part &part, uint64_t q) {
   return part.hasCome(q) || acquireWord(&part.s->done) >= part.e;
 }
 
-/// Whether partition q of a receive may be read by this thread: one look. Without an epoch: yes.
+/// Whether partition q of a receive, or of a collective's output, may be read by this thread: one
+/// look. Without an epoch: yes.
 OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
   if (q >= part.numArriving()) {
     part.misusedArrival(q);
@@ -171,9 +174,10 @@ OCCL_DEVICE_FUNCTION bool arrived(Part &part, uint64_t q) {
   return false;
 }
 
-/// Until partition q of a receive has arrived, the communicator has failed or the sender freed its
-/// request, or for about so many nanoseconds. A kernel that waits holds its place on the device: a
-/// program that waits without bound sees to it that what it waits for does not need that place.
+/// Until partition q of a receive, or of a collective's output, has arrived, the communicator has
+/// failed or the sender freed its request, or for about so many nanoseconds. A kernel that waits
+/// holds its place on the device: a program that waits without bound sees to it that what it waits
+/// for does not need that place.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nanoseconds) {
   if (q >= part.numArriving()) {
