@@ -140,6 +140,18 @@ void init(std::vector<LatencyRank> &ranks) {
   std::printf("init,262144,%.1f,,\n", median(made));
 }
 
+/// Microseconds for each of so many epochs in the rank's stream, which both ranks begin together.
+double timeOf(const LatencyRank &rank, std::barrier<> &met, uint32_t epochs,
+              const std::function<void()> &one) {
+  met.arrive_and_wait();
+  const auto begin = Clock::now();
+  for (uint32_t epoch = 0; epoch < epochs; ++epoch)
+    one();
+  check(cudaStreamSynchronize(rank.stream), "the stream");
+  const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
+  return took.count() / epochs;
+}
+
 /// Start, one mark of all, wait, of both directions.
 void epochs(std::vector<LatencyRank> &ranks, uint64_t bytes) {
   constexpr uint32_t kEpochs = 50;
@@ -147,15 +159,7 @@ void epochs(std::vector<LatencyRank> &ranks, uint64_t bytes) {
   onBoth(ranks, [&](size_t r, std::barrier<> &met) {
     const LatencyRank &rank = ranks[r];
     Both both(rank, r, 1, bytes);
-    const auto measure = [&](auto one) {
-      met.arrive_and_wait();
-      const auto begin = Clock::now();
-      for (uint32_t epoch = 0; epoch < kEpochs; ++epoch)
-        one();
-      check(cudaStreamSynchronize(rank.stream), "the stream");
-      const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
-      return took.count() / kEpochs;
-    };
+    const auto measure = [&](auto one) { return timeOf(rank, met, kEpochs, one); };
     for (uint32_t i = 0; i < kTimes; ++i) {
       const double mine = measure([&] {
         both.start(rank.stream);
@@ -207,13 +211,7 @@ void allReduce(std::vector<LatencyRank> &ranks, uint64_t bytes, uint64_t rounds)
     const auto measure = [&](const std::function<void()> &one) {
       one(); // makes what is made once
       check(cudaStreamSynchronize(stream), "the stream");
-      met.arrive_and_wait();
-      const auto begin = Clock::now();
-      for (uint32_t epoch = 0; epoch < kEpochs; ++epoch)
-        one();
-      check(cudaStreamSynchronize(stream), "the stream");
-      const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
-      return took.count() / kEpochs;
+      return timeOf(rank, met, kEpochs, one);
     };
     for (uint32_t i = 0; i < kTimes; ++i) {
       const double mine = measure([&] {

@@ -56,13 +56,14 @@ public:
   /// checkReadable(), and InvalidArgument if the plan's calls have none.
   StatusOr<InputScale> scaleBy(const InputFactor &factor, bool isCaptured) const;
 
+  /// How the plan of the spec is bound on this rank.
+  static DeviceBindRequest requestFor(const ShapeContext &context,
+                                      const daemon::CollectiveSpec &spec, Kernels kernels);
+
 protected:
   explicit Shape(const ShapeContext &context) : context(context) {}
   ~Shape() = default;
 
-  /// How the plan of the spec is bound on this rank.
-  static DeviceBindRequest requestFor(const ShapeContext &context,
-                                      const daemon::CollectiveSpec &spec, Kernels kernels);
   /// Describes all of `device` but its messages, and takes what kernels need in memory of this rank
   /// alone. InvalidArgument if the plan does not suit devices, or does not fit into connectors of
   /// that geometry; Again, SystemError.

@@ -63,34 +63,24 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
   return shape;
 }
 
-DeviceBindRequest DeviceLanes::requestFor(const daemon::CollectiveSpec &spec, uint32_t rank) const {
-  DeviceBindRequest request;
-  request.rank = rank;
-  request.count = spec.count;
-  request.type = spec.type;
-  request.op = spec.op;
-  request.hasWideLines = context.memory.hasWideLines();
-  request.kernels = Kernels::Resident;
-  return request;
-}
-
 StatusOr<std::shared_ptr<const interpreter::Binding>>
 DeviceLanes::bind(const daemon::CollectiveSpec &spec) const {
   return bindMessages(*spec.plan, geometry(spec.plan->protocol != plan::Protocol::Simple),
-                      requestFor(spec, context.rank));
+                      Shape::requestFor(context, spec, Kernels::Resident));
 }
 
 Status DeviceLanes::fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const {
   const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
-  for (uint32_t rank = 0; rank < context.numRanks; ++rank) {
-    auto bound = bindForDevice(*spec.plan, sizes, requestFor(spec, rank));
+  DeviceBindRequest request = Shape::requestFor(context, spec, Kernels::Resident);
+  for (request.rank = 0; request.rank < context.numRanks; ++request.rank) {
+    auto bound = bindForDevice(*spec.plan, sizes, request);
     if (!bound.ok())
       return bound.status();
     const uint32_t blocks = bound->bound->program().numBlocks;
     if (blocks > std::min(mostBlocks, resident::kMaxTasks))
       return {StatusCode::InvalidArgument,
               "plan '" + spec.plan->name + "' has " + std::to_string(blocks) +
-                  " thread blocks in so many rounds on rank " + std::to_string(rank)};
+                  " thread blocks in so many rounds on rank " + std::to_string(request.rank)};
   }
   return {};
 }

@@ -103,7 +103,6 @@ private:
   };
 
   void removeNumbers(LaneShape &shape);
-  DeviceBindRequest requestFor(const daemon::CollectiveSpec &spec, uint32_t rank) const;
   StatusOr<Lane *> laneAt(LaneName name);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
   bool forgetOldest();

@@ -1,5 +1,6 @@
 #include "runtime/cuda/lanes/resident_calls.h"
 
+#include "runtime/invocation/plan_scaling.h"
 #include "runtime/sync/adaptive_mutex.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/per_thread.h"
@@ -48,6 +49,17 @@ struct ResidentRank::CallScope {
   const ResidentRank &rank;
   const CallScope *const outer;
 };
+
+LaneSignature agreeOn(daemon::CollectiveSpec &spec, uint8_t kind, uint32_t root) {
+  if (!daemon::reduces(*spec.plan))
+    spec.op = ReduceOp::Sum;
+  return {spec.planHash,
+          spec.count,
+          root,
+          kind,
+          static_cast<uint8_t>(spec.type),
+          static_cast<uint8_t>(spec.op)};
+}
 
 ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
                            const ShapeContext &context)

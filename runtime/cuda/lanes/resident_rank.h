@@ -36,6 +36,10 @@
 
 namespace occl::cuda {
 
+/// What all ranks say alike of a call; kind: the API's value. Of a plan that reduces nothing they
+/// may name any operation: it becomes a sum.
+LaneSignature agreeOn(daemon::CollectiveSpec &spec, uint8_t kind, uint32_t root);
+
 /// Thread safety: any, but for the destructor.
 class ResidentRank {
 public:
@@ -86,9 +90,9 @@ public:
     /// where it is; else null.
     const PartGates *parts = nullptr;
     /// Puts into that stream what comes before the epoch's begin, once others count on it.
-    std::function<Status()> begin;
-    std::function<void()> ended; // by the daemon's thread or who waits
-    uint64_t epoch = 0;          // for reports
+    std::function<Status()> begin = {};
+    std::function<void()> ended = {}; // by the daemon's thread or who waits
+    uint64_t epoch = 0;               // for reports
   };
   /// Starts a call; see DeviceRank::start().
   StatusOr<daemon::RequestId> start(const Order &order);

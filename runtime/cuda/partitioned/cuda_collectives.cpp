@@ -1,12 +1,10 @@
 #include "runtime/cuda/partitioned/cuda_collectives.h"
 
 #include "runtime/control/records/pair_id.h"
-#include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/partitioned/gate_table.h"
 #include "runtime/cuda/watch/stream_first_use.h"
 #include "runtime/exec/bind/bind.h"
-#include "runtime/invocation/plan_scaling.h"
 
 #include <cstring>
 #include <mutex>
@@ -22,10 +20,13 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 /// Of a request's number, in a word that those of sends and receives have as well.
 constexpr uint32_t kSerialOfCollective = 1u << 31;
 
-Status useStreamOf(cudaStream_t stream) {
+/// Its number.
+StatusOr<unsigned long long> useStreamOf(cudaStream_t stream) {
   unsigned long long number = 0;
   Status status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
-  return status.ok() ? useStream(stream, number) : status;
+  if (status.ok())
+    status = useStream(stream, number);
+  return status.ok() ? StatusOr<unsigned long long>(number) : status;
 }
 
 /// Of a buffer: an executor looks at all that a thread block reads, some thousand in a microsecond.
@@ -36,14 +37,7 @@ constexpr uint64_t kMostPartitions = 1 << 16;
 CollectivePart::CollectivePart(CudaCollectives &owner, const CollectiveTerms &terms)
     : owner(owner), spec(terms.spec), buffers(terms.buffers),
       subject("partitioned " + terms.spec.plan->collective) {
-  if (!daemon::reduces(*spec.plan)) // then ranks may say what they like
-    spec.op = ReduceOp::Sum;
-  signature = {spec.planHash,
-               spec.count,
-               terms.root,
-               terms.kind,
-               static_cast<uint8_t>(spec.type),
-               static_cast<uint8_t>(spec.op)};
+  signature = agreeOn(spec, terms.kind, terms.root);
 }
 
 Status CollectivePart::start(void *stream) {
@@ -68,10 +62,7 @@ ResidentRank::Order CollectivePart::order() const {
           .factor = {},
           .after = {},
           .callback = {},
-          .parts = gates,
-          .begin = {},
-          .ended = {},
-          .epoch = 0};
+          .parts = gates};
 }
 
 uint32_t CollectivePart::serial() const {
@@ -156,8 +147,7 @@ Status CudaCollectives::place(CollectivePart &part, const interpreter::Program &
   state.numOutputs = part.divided.output.partitions;
   state.marked = reinterpret_cast<uint64_t *>(block + layout.marked);
   const WaitBound bound = watch.bound(kPartPlace, 0);
-  state.watch = {&bound.host->abort, &bound.host->waitsFor, &bound.host->waiting[kPartPlace],
-                 bound.hasGivenUp};
+  state.watch = CudaParts::hostSideOf(bound);
   state.sends = *sends;
   state.numBlocks = table.numBlocks;
   PartGates gates{};
@@ -206,7 +196,8 @@ Status CudaCollectives::giveNumber(CollectivePart &part) {
 
 // --- epochs ---
 
-Status CudaCollectives::checkStream(const CollectivePart &part, cudaStream_t stream) const {
+StatusOr<unsigned long long> CudaCollectives::checkStream(const CollectivePart &part,
+                                                          cudaStream_t stream) const {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   Status status = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
   if (!status.ok())
@@ -224,8 +215,9 @@ Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
   if (part.started != part.awaited)
     return invalid(part.subjectOfEpoch() + ", has no wait yet: occlPwaitOn comes before the next "
                                            "start");
-  if (Status usable = checkStream(part, stream); !usable.ok())
-    return usable;
+  auto number = checkStream(part, stream);
+  if (!number.ok())
+    return number.status();
   ResidentRank::Order order = part.order();
   order.after = stream;
   order.epoch = part.started + 1;
@@ -237,12 +229,8 @@ Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
   // From now on a kernel may wait for what daemons do.
   auto isOver = std::make_shared<Atomic<bool>>(false);
   order.ended = [isOver] { isOver->store(true, std::memory_order_release); };
-  unsigned long long number = 0;
-  if (Status known = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
-      !known.ok())
-    return known;
   if (held.isWatched())
-    held.enterUntil(number, [isOver] { return isOver->load(std::memory_order_acquire); });
+    held.enterUntil(*number, [isOver] { return isOver->load(std::memory_order_acquire); });
   auto request = residents.start(order);
   if (!request.ok()) {
     order.ended();
@@ -268,7 +256,7 @@ Status CudaCollectives::mark(CollectivePart &part, plan::Range range, cudaStream
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   Status status = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
   if (status.ok() && capture == cudaStreamCaptureStatusNone)
-    status = useStreamOf(stream);
+    status = useStreamOf(stream).status();
   if (!status.ok())
     return status;
   return toStatus(static_cast<cudaError_t>(
@@ -284,7 +272,7 @@ Status CudaCollectives::wait(CollectivePart &part, cudaStream_t stream) {
   OnDevice on(memory.device());
   if (part.started == part.awaited)
     return invalid(part.subject + " has no epoch to be waited for");
-  Status usable = checkStream(part, stream);
+  Status usable = checkStream(part, stream).status();
   if (usable.ok())
     usable = watch.checkConnections(false);
   if (!usable.ok())
@@ -303,13 +291,11 @@ Status CudaCollectives::wait(CollectivePart &part, cudaStream_t stream) {
 Status CudaCollectives::release(CollectivePart &part) {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
-  CudaParts::Epochs epochs{};
-  if (Status read = memory.download(&epochs, reinterpret_cast<const char *>(&part.onDevice->epoch),
-                                    sizeof epochs);
-      !read.ok())
-    return read;
-  const bool isOver = epochs.started == epochs.ended && part.started == part.awaited &&
-                      epochs.started == part.started;
+  const auto epochs = transfers.epochsOf(part.onDevice);
+  if (!epochs.ok())
+    return epochs.status();
+  const bool isOver = epochs->started == epochs->ended && part.started == part.awaited &&
+                      epochs->started == part.started;
   if (!isOver && !fabric.failed())
     return invalid(part.subjectOfEpoch() + ", has not ended: its wait ends before it is freed");
   if (isOver) { // else, after a failure, kernels may still look at its words
@@ -325,10 +311,8 @@ std::string CudaCollectives::subjectOf(uint32_t serial) {
   if ((serial & kSerialOfCollective) == 0)
     return {};
   std::lock_guard lock(mutex);
-  for (const auto &[number, part] : all)
-    if (static_cast<uint32_t>(number) == (serial & ~kSerialOfCollective))
-      return part->subject;
-  return "a partitioned collective that is freed";
+  const auto found = all.find(serial & ~kSerialOfCollective);
+  return found != all.end() ? found->second->subject : "a partitioned collective that is freed";
 }
 
 } // namespace occl::cuda

@@ -87,7 +87,8 @@ private:
   Status mark(CollectivePart &part, plan::Range range, cudaStream_t stream);
   Status wait(CollectivePart &part, cudaStream_t stream);
   Status release(CollectivePart &part);
-  Status checkStream(const CollectivePart &part, cudaStream_t stream) const;
+  /// The stream's number.
+  StatusOr<unsigned long long> checkStream(const CollectivePart &part, cudaStream_t stream) const;
 
   daemon::Fabric &fabric;
   DeviceMemory &memory;

@@ -204,8 +204,7 @@ StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms
   state.buffer = terms.buffer;
   state.host = part->peer;
   const WaitBound bound = watch.bound(kPartPlace, 0);
-  state.watch = {&bound.host->abort, &bound.host->waitsFor, &bound.host->waiting[kPartPlace],
-                 bound.hasGivenUp};
+  state.watch = hostSideOf(bound);
   state.sends = sends;
   if (terms.isSend) {
     state.cut = cut;
@@ -222,6 +221,11 @@ StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms
     return status;
   }
   return part;
+}
+
+device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
+  return {&bound.host->abort, &bound.host->waitsFor, &bound.host->waiting[bound.place],
+          bound.hasGivenUp};
 }
 
 /// A send, into the table that kernels look through.
@@ -390,11 +394,11 @@ Status CudaParts::wait(PairPart &part, void *stream) {
   return status;
 }
 
-StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const PairPart &part) {
+StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const device::State *state) {
   Epochs epochs{};
   static_assert(offsetof(device::State, done) == offsetof(device::State, epoch) + 8);
-  Status status = memory.download(&epochs, reinterpret_cast<const char *>(&part.onDevice->epoch),
-                                  sizeof epochs);
+  Status status =
+      memory.download(&epochs, reinterpret_cast<const char *>(&state->epoch), sizeof epochs);
   if (!status.ok())
     return status;
   return epochs;
@@ -403,7 +407,7 @@ StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const PairPart &part) {
 Status CudaParts::release(PairPart &part) {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
-  const auto epochs = epochsOf(part);
+  const auto epochs = epochsOf(part.onDevice);
   if (epochs.ok() && epochs->started != epochs->ended && !fabric.failed())
     return invalid(describe(part) + ", epoch " + std::to_string(epochs->started) +
                    ", has not ended: its wait ends before it is freed");
@@ -430,7 +434,7 @@ StatusOr<bool> CudaParts::isOver() {
       parts.push_back(part.get());
   }
   for (const PairPart *part : parts) {
-    const auto epochs = epochsOf(*part);
+    const auto epochs = epochsOf(part->onDevice);
     if (!epochs.ok())
       return epochs.status();
     if (epochs->started > epochs->ended && part->waits > epochs->ended)

@@ -83,6 +83,9 @@ public:
   struct Epochs {
     uint64_t started, ended;
   };
+  StatusOr<Epochs> epochsOf(const device::State *state);
+  /// What its kernels that wait say to the host, and hear of it.
+  static device::HostSide hostSideOf(const WaitBound &bound);
 
   /// Now and then, by a thread that no call of CUDA holds up: requests that are matched are told
   /// where their other side is. Calls nothing of CUDA.
@@ -110,7 +113,6 @@ private:
   StatusOr<std::unique_ptr<PairPart>> allocate(const partitioned::Terms &terms);
   Status enter(PairPart &part);
   Status leave(const PairPart &part);
-  StatusOr<Epochs> epochsOf(const PairPart &part);
   Status tend(const PairPart &part);
   void connect();
   Status connect(PairPart &part);

@@ -5,7 +5,6 @@
 #include "runtime/cuda/device/linked_devices.h"
 #include "runtime/cuda/kernels/in_stream.h"
 #include "runtime/cuda/watch/describe_giving_up.h"
-#include "runtime/invocation/plan_scaling.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/thread.h"
 
@@ -303,21 +302,14 @@ StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
         "ranks of several machines start no calls on devices yet; occlCall, in a stream, "
         "does");
   daemon::CollectiveSpec spec = call.spec;
-  if (!daemon::reduces(*spec.plan)) // then ranks may say what they like
-    spec.op = ReduceOp::Sum;
+  const LaneSignature signature = agreeOn(spec, call.kind, call.root);
   ResidentRank::Order order = {.spec = spec,
-                               .signature = {spec.planHash, spec.count, call.root, call.kind,
-                                             static_cast<uint8_t>(spec.type),
-                                             static_cast<uint8_t>(spec.op)},
+                               .signature = signature,
                                .input = call.input,
                                .output = call.output,
                                .factor = call.factor,
                                .after = {},
-                               .callback = call.callback,
-                               .parts = nullptr,
-                               .begin = {},
-                               .ended = {},
-                               .epoch = 0};
+                               .callback = call.callback};
   if (call.after) {
     order.after = static_cast<cudaStream_t>(*call.after);
     if (Status usable = checkNotCaptured(*order.after); !usable.ok())

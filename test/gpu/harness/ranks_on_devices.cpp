@@ -164,4 +164,9 @@ std::string RanksOnDevices::failureOf(uint32_t rank, size_t which) {
   return occlCommGetLastError(comm);
 }
 
+std::string RanksOnDevices::failureAfter(uint32_t rank) {
+  cudaStreamSynchronize(streamOf(rank));
+  return failureOf(rank);
+}
+
 } // namespace occl::gpu_test

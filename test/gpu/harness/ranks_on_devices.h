@@ -72,6 +72,8 @@ protected:
   void callOnAll(const Case &what);
   /// The communicator's failure, once it has one.
   std::string failureOf(uint32_t rank, size_t which = 0);
+  /// The same once the work of the rank's stream is over.
+  std::string failureAfter(uint32_t rank);
 
   uint32_t devices = 0;
   std::vector<occlComm_t> comms;

@@ -315,14 +315,6 @@ TEST_F(PartitionedCollectives, NeedPreemption) {
   EXPECT_NE(std::string(occlGetLastError()).find("preemption"), std::string::npos);
 }
 
-/// What the communicator has failed with, once the work of the stream is over.
-std::string failureAfter(occlComm_t comm, cudaStream_t stream) {
-  cudaStreamSynchronize(stream);
-  for (int i = 0; i < 5000 && occlCommGetLastError(comm)[0] == 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return occlCommGetLastError(comm);
-}
-
 class CollectiveMisused : public PartitionedCollectives,
                           public testing::WithParamInterface<Misused> {};
 
@@ -348,7 +340,7 @@ TEST_P(CollectiveMisused, EndsTheCommunicatorWithAText) {
     }
     if (how == Misused::WithoutEpoch && rank != 0)
       return std::string();
-    const std::string why = failureAfter(comms[rank], stream);
+    const std::string why = failureAfter(rank);
     const char *const want = how == Misused::OutOfRange     ? "there is not: 4"
                              : how == Misused::WithoutEpoch ? "without an epoch: 0"
                                                             : "twice: 0";
@@ -370,7 +362,7 @@ TEST_F(PartitionedCollectives, AMissingMarkIsNamedAtTheDeadline) {
     request.produce(stream, 0, 2);
     request.produce(stream, rank == 0 ? 3 : 2, 4);
     request.wait(stream);
-    const std::string why = failureAfter(comms[rank], stream);
+    const std::string why = failureAfter(rank);
     // Whoever notices it first says it for all; rank 0 is asked what it waits for.
     return why.find("request 0, epoch 1, did not end on rank") != std::string::npos &&
                    (why.find("on rank 0 before") == std::string::npos ||
@@ -390,7 +382,7 @@ TEST_F(PartitionedCollectives, RoundsThatDifferAreNamed) {
                               {occlKindAllReduce, 1 << 14, 4, 4, rank == 0 ? 2u : 4u});
     request.start(streamOf(rank));
     request.produceAll(streamOf(rank));
-    const std::string why = failureAfter(comms[rank], streamOf(rank));
+    const std::string why = failureAfter(rank);
     return why.find("partitioned request 0") != std::string::npos &&
                    why.find("with rounds 2") != std::string::npos &&
                    why.find("with rounds 4") != std::string::npos

@@ -242,18 +242,6 @@ TEST_F(Parts, ArgumentsAreChecked) {
       << occlGetLastError();
 }
 
-/// What the communicator has failed with, on all ranks, once the work of body is over.
-std::string failureAfter(occlComm_t comm, cudaStream_t stream) {
-  cudaStreamSynchronize(stream);
-  int32_t failed = 0;
-  for (int i = 0; i < 5000 && !failed; ++i) {
-    failed = occlCommGetLastError(comm)[0] != 0;
-    if (!failed)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return occlCommGetLastError(comm);
-}
-
 class PartsMisused : public Parts, public testing::WithParamInterface<Misused> {};
 
 TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
@@ -277,7 +265,7 @@ TEST_P(PartsMisused, EndsTheCommunicatorWithAText) {
       ring.produce(stream, 1, Marker::Block);
       ring.waitAndCheck(stream, 1);
     }
-    const std::string why = failureAfter(comms[rank], stream);
+    const std::string why = failureAfter(rank);
     const char *const want = how == Misused::OutOfRange ? "there is not: 4"
                              : how == Misused::Twice || how == Misused::TwiceAfterAll ? "twice: 0"
                              : how == Misused::WithoutEpoch ? "without an epoch: 0"
@@ -299,7 +287,7 @@ TEST_F(Parts, AMissingMarkIsNamedAtTheDeadline) {
     ring.start(streamOf(rank));
     ring.expect(occlPreadyOn(ring.send, 0, 1, streamOf(rank)), "occlPreadyOn");
     ring.expect(occlPwaitOn(ring.send, streamOf(rank)), "occlPwaitOn");
-    const std::string why = failureAfter(comms[rank], streamOf(rank));
+    const std::string why = failureAfter(rank);
     return why.find("partition 2 has not been marked ready") != std::string::npos ? "" : why;
   });
 }
@@ -311,7 +299,7 @@ TEST_F(Parts, SidesThatDisagreeAreNamed) {
     ring.start(streamOf(rank));
     ring.produce(streamOf(rank), 1, Marker::Block);
     ring.expect(occlPwaitOn(ring.receive, streamOf(rank)), "occlPwaitOn");
-    const std::string why = failureAfter(comms[rank], streamOf(rank));
+    const std::string why = failureAfter(rank);
     return n() == 1 || (why.find("4 partitions of 1024") != std::string::npos &&
                         why.find("4 partitions of 2048") != std::string::npos)
                ? ""
@@ -336,7 +324,7 @@ TEST_F(Parts, WhoHasFreedItsSideTakesNoPart) {
       return wrong;
     ring.start(streamOf(rank));
     ring.expect(occlPwaitOn(ring.receive, streamOf(rank)), "occlPwaitOn");
-    const std::string why = failureAfter(comms[rank], streamOf(rank));
+    const std::string why = failureAfter(rank);
     return why.find("has freed its request") != std::string::npos ? "" : why;
   });
 }
