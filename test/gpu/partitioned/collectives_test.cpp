@@ -36,10 +36,10 @@ protected:
     all.resize(n());
     for (uint32_t rank = 0; rank < n(); ++rank) {
       cudaSetDevice(static_cast<int>(rank % devices));
+      EXPECT_EQ(loadUserKernels(), cudaSuccess);
       for (const CollectiveShape &shape : shapes)
         all[rank].push_back(std::make_unique<CollectiveRequest>(comms[rank], rank, n(), shape));
     }
-    EXPECT_EQ(loadUserKernels(), cudaSuccess);
     inThreads([&](uint32_t rank) { return body(rank, all[rank]); });
   }
   void onRequest(const CollectiveShape &shape,
@@ -306,6 +306,7 @@ TEST_F(PartitionedCollectives, NeedPreemption) {
   start(n(), config);
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.kind = occlKindAllReduce;
+  cudaSetDevice(0);
   DeviceBuffer in(400), out(400);
   call.sendBuffer = in.get();
   call.recvBuffer = out.get();

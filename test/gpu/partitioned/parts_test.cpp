@@ -33,10 +33,10 @@ protected:
     std::vector<std::vector<std::unique_ptr<Ring>>> all(n());
     for (uint32_t rank = 0; rank < n(); ++rank) {
       cudaSetDevice(static_cast<int>(rank % devices));
+      EXPECT_EQ(loadUserKernels(), cudaSuccess);
       for (size_t i = 0; i < shapes.size(); ++i)
         all[rank].push_back(std::make_unique<Ring>(comms[rank], rank, n(), shapes[i], tag(i)));
     }
-    EXPECT_EQ(loadUserKernels(), cudaSuccess);
     inThreads([&](uint32_t rank) { return body(rank, all[rank]); });
   }
   void onRing(RingShape shape, const std::function<std::string(uint32_t, Ring &)> &body) {
