@@ -44,11 +44,16 @@
  * other, in the order of the calls whatever their streams, a group as a whole; what graphs have
  * captured is ordered by their streams and the program's events alone, and a replay beside another
  * call of the same direction fails the communicator. A send ends when the data are in the pair's
- * slots: 64 of at least 1 KiB, a slot for each begun slotful and each empty transfer. Their memory
- * is part of arenaBytes; where that is too little (2 MiB a rank of the communicator) calls are
- * occlInvalidArgument. A rank that failed or was aborted, deadlines and mismatches are found by the
- * kernel and become the communicator's failure; occlStats_t counts nothing of them. There is no
- * occlGroupEndAsync. The communicators of a group do not wait for each other, also in one stream.
+ * 128 slots: a transfer takes one for each begun 4 KiB, above 256 KiB for each 32 KiB or more, to
+ * oneself always for each 4 KiB, and one if it is empty. (Slots are smaller with less than 256 MiB
+ * of device memory in all or with more ranks, of 512 bytes at least.) Their memory is part of
+ * arenaBytes; where that is too little (2 MiB a rank of the communicator) calls are
+ * occlInvalidArgument. If a group has both sides of all that a rank sends to itself, and nothing
+ * from before waits to be received, these are copied; they belong to each other also in a graph
+ * that is replayed while something does wait. A rank that failed or was aborted, deadlines and
+ * mismatches are found by the kernel and become the communicator's failure; occlStats_t counts
+ * nothing of them. There is no occlGroupEndAsync. The communicators of a group do not wait for each
+ * other, also in one stream.
  *
  * On hosts stream is NULL. Functions may be called from any thread, also from callbacks, which are
  * outside of the groups of threads that call them; one that does not end a group that it has begun

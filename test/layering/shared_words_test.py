@@ -34,7 +34,7 @@ ALLOWED = {
     "runtime/observe/trace/trace_ring.h": "a ring for each real thread, which fibers would share",
     "runtime/exec/cuda/block_vote.cuh": "device code",
     "runtime/exec/cuda/target_cuda.cuh": "device code",
-    "runtime/exec/cuda/lines_cuda.cuh": "device code",
+    "runtime/exec/cuda/line_words.cuh": "device code",
 }
 
 

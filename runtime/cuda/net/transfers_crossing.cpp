@@ -7,20 +7,21 @@
 namespace occl::cuda {
 
 /// In their order, though thread blocks may have written a later one first.
-bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progress) {
+bool TransfersCrossing::sendPieces(uint32_t peer, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.sent & (pairs.numSlots - 1));
     const uint64_t use = progress.sent / pairs.numSlots;
-    const SlotHeader *header = pairs.header(arenas.of(peer), way, arenas.rank(), slot);
+    const SlotHeader *header = pairs.header(arenas.of(peer), arenas.rank(), slot);
     const uint64_t filled = acquireFrom(&header->filled), count = acquireFrom(&header->count);
     if (!isFilled(filled, use) || !isOfUse(count, use))
       return true;
     // The count is the whole transfer's.
+    const uint64_t all = countIn(count) * sizeOf(static_cast<DataType>(typeIn(filled)));
     if (progress.left == 0)
-      progress.left = countIn(count) * sizeOf(static_cast<DataType>(typeIn(filled)));
-    const uint64_t bytes = std::min(progress.left, pairs.slotBytes);
+      progress.left = all;
+    const uint64_t bytes = std::min(progress.left, pairs.pieceBytes(all, false));
     const auto data =
-        std::as_bytes(std::span(pairs.slot(arenas.of(peer), way, arenas.rank(), slot), bytes));
+        std::as_bytes(std::span(pairs.slot(arenas.of(peer), peer, arenas.rank(), slot), bytes));
     while (progress.ofPiece < bytes) {
       const auto part = data.subspan(progress.ofPiece,
                                      std::min<uint64_t>(bytes - progress.ofPiece, net::kMaxPut));
@@ -37,10 +38,10 @@ bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progre
   }
 }
 
-bool TransfersCrossing::sendEmptied(uint32_t peer, uint32_t way, Progress &progress) {
+bool TransfersCrossing::sendEmptied(uint32_t peer, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.emptied & (pairs.numSlots - 1));
-    const uint64_t *word = pairs.emptied(arenas.of(peer), way, arenas.rank(), slot);
+    const uint64_t *word = pairs.emptied(arenas.of(peer), arenas.rank(), slot);
     const uint64_t uses = acquireFrom(word);
     if (uses <= progress.emptied / pairs.numSlots)
       return true;
@@ -54,12 +55,7 @@ bool TransfersCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
   puts.begin(peer, endpoint);
   if (pairs.numSlots == 0)
     return true;
-  for (uint32_t way = 0; way < kTransferWays; ++way) {
-    Progress &progress = peers[peer].ways[way];
-    if (!sendEmptied(peer, way, progress) || !sendPieces(peer, way, progress))
-      return false;
-  }
-  return true;
+  return sendEmptied(peer, peers[peer]) && sendPieces(peer, peers[peer]);
 }
 
 } // namespace occl::cuda

@@ -23,23 +23,19 @@ public:
   bool hasMoved() const { return puts.hasMoved(); }
 
 private:
-  /// Of a pair and way: pieces that the peer has, bytes of the next one, what is left of the
+  /// Of a pair: pieces that the peer has, bytes of the next one, what is left of the
   /// transfer that this one belongs to, and pieces from the peer of which it knows that their slots
   /// are free.
   struct Progress {
     uint64_t sent = 0, ofPiece = 0, left = 0, emptied = 0;
   };
-  struct OfPeer {
-    Progress ways[kTransferWays];
-  };
-
-  bool sendPieces(uint32_t peer, uint32_t way, Progress &progress);
-  bool sendEmptied(uint32_t peer, uint32_t way, Progress &progress);
+  bool sendPieces(uint32_t peer, Progress &progress);
+  bool sendEmptied(uint32_t peer, Progress &progress);
 
   const HostArenas &arenas;
   ArenaPuts puts;
   const PairGeometry pairs;
-  std::vector<OfPeer> peers;
+  std::vector<Progress> peers;
 };
 
 } // namespace occl::cuda

@@ -125,12 +125,13 @@ Status CudaRank::start() {
   if (memory->isAcrossMachines())
     crossing =
         std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
-                                         pairsWith(fabric.own().heap().size()), options.firstCall);
+                                         pairsWith(fabric.own().heap().size(), false), options.firstCall);
   return {};
 }
 
-PairGeometry CudaRank::pairsWith(uint64_t arenaBytes) const {
-  return PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), arenaBytes - kRecordBytes);
+PairGeometry CudaRank::pairsWith(uint64_t arenaBytes, bool hasLines) const {
+  return PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), arenaBytes - kRecordBytes,
+                                 hasLines);
 }
 
 /// Where arenas lie is known once all ranks have said what their devices can access.
@@ -139,7 +140,8 @@ Status CudaRank::connect() {
   Status status = memory->connect();
   if (!status.ok())
     return status;
-  const PairGeometry pairs = pairsWith(memory->bytes());
+  // Lines are looked at by many threads, which memory of the host serves one after the other.
+  const PairGeometry pairs = pairsWith(memory->bytes(), memory->throughHost().empty());
   status = divide(pairs);
   return status.ok() ? startCalls(pairs) : status;
 }
@@ -147,9 +149,9 @@ Status CudaRank::connect() {
 /// What all ranks' arenas begin with is the same in memory of this device alone.
 Status CudaRank::divide(const PairGeometry &pairs) {
   const bool isThroughHost = !memory->throughHost().empty();
-  Status status = memory->clear(memory->onDevice() + pairs.begin, pairs.wordBytes());
+  Status status = memory->clear(memory->onDevice() + pairs.begin, pairs.clearedBytes());
   if (status.ok() && isThroughHost)
-    status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.wordBytes());
+    status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.clearedBytes());
   if (!status.ok())
     return status;
   const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);

@@ -79,7 +79,7 @@ private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
-  PairGeometry pairsWith(uint64_t arenaBytes) const;
+  PairGeometry pairsWith(uint64_t arenaBytes, bool hasLines) const;
   Status divide(const PairGeometry &pairs);
   Status startCalls(const PairGeometry &pairs);
   void abandon();

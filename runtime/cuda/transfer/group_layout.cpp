@@ -8,38 +8,110 @@ namespace occl::cuda {
 
 namespace {
 
-constexpr uint64_t kMostBytes = 16 << 20, kMostSlotBytes = 64 << 10;
+constexpr uint64_t kMostBytes = 32 << 20, kMostSlotBytes = 128 << 10, kMostLineBytes = 4 << 10;
 constexpr uint64_t kEnoughMemory = 128 << 20;
-constexpr uint32_t kMostSlots = 64;
 
-/// Which thread block does a piece is a rank's own business, and found when it runs: the other side
-/// may have more or fewer.
-uint32_t blocksFor(const GroupLayout &layout) {
-  uint64_t number = 0;
+/// Which group of threads does a piece is a rank's own business, and found when it runs: the other
+/// side may have more or fewer.
+void divideGroups(GroupLayout &layout) {
+  uint64_t wanted = 0;
   for (const TransferDirection &direction : layout.directions)
-    number += std::min(direction.numPieces, kMostDirectionBlocks);
-  return static_cast<uint32_t>(std::min<uint64_t>(number, kMostTransferBlocks));
+    wanted += std::min(direction.numPieces, kMostDirectionGroups);
+  const uint32_t most = wanted <= kMostSpreadGroups
+                            ? kMostDirectionGroups
+                            : kMostGroups / static_cast<uint32_t>(layout.directions.size());
+  layout.isSpread = true;
+  for (TransferDirection &direction : layout.directions) {
+    direction.firstGroup = layout.numGroups;
+    direction.numGroups = std::min(direction.numPieces, most);
+    layout.numGroups += direction.numGroups;
+    layout.isSpread &= direction.numGroups == direction.numPieces;
+  }
+}
+
+/// If what the rank sends to itself is what it receives from itself.
+void copyToItself(GroupLayout &layout, uint32_t rank) {
+  const auto find = [&](bool isSend) {
+    return std::ranges::find_if(layout.directions, [&](const TransferDirection &one) {
+      return one.peer == rank && one.isSend == isSend;
+    });
+  };
+  const auto sent = find(true), received = find(false);
+  const auto end = layout.directions.end();
+  if (sent == end || received == end || sent->numParts != received->numParts)
+    return;
+  for (uint32_t i = 0; i < sent->numParts; ++i) {
+    const TransferPart &from = layout.parts[sent->firstPart + i];
+    const TransferPart &to = layout.parts[received->firstPart + i];
+    if (from.count != to.count || from.type != to.type)
+      return;
+  }
+  received->isCopy = true;
+  received->copiedFrom = sent->firstPart;
+  received->numPieces = 0;
+  for (uint32_t i = 0; i < received->numParts; ++i) {
+    TransferPart &part = layout.parts[received->firstPart + i];
+    part.firstPiece = received->numPieces;
+    received->numPieces += static_cast<uint32_t>(
+        PairGeometry::piecesOf(part.bytes(), PairGeometry::copiedBytes(part.bytes())));
+  }
+  layout.directions.erase(sent);
+}
+
+/// See GroupLayout::warpsEach.
+uint32_t warpsFor(const GroupLayout &layout, const PairGeometry &pairs) {
+  constexpr uint64_t kMostDirectionBytes = 16 << 10, kMostSmallBytes = 64 << 10;
+  constexpr uint64_t kBytesOfWarp = 1 << 10;
+  constexpr uint32_t kMostWarps = kSmallThreads / 32, kMostSmallPieces = 32;
+  uint64_t bytes = 0, largest = 0;
+  for (const TransferDirection &direction : layout.directions) {
+    uint64_t own = 0;
+    for (uint32_t p = 0; p < direction.numParts; ++p) {
+      const uint64_t part = layout.parts[direction.firstPart + p].bytes();
+      if (!pairs.isInLines(part, false))
+        return 0;
+      own += part;
+    }
+    if (direction.numPieces > kMostSmallPieces)
+      return 0;
+    bytes += own;
+    largest = std::max(largest, own);
+  }
+  if (largest > kMostDirectionBytes || bytes > kMostSmallBytes ||
+      layout.parts.size() > kPartsInline || layout.directions.size() > kMostWarps)
+    return 0;
+  const uint64_t most = kMostWarps / layout.directions.size();
+  const uint64_t enough = std::bit_ceil((largest + kBytesOfWarp - 1) / kBytesOfWarp);
+  return static_cast<uint32_t>(std::min(std::max<uint64_t>(enough, 1), std::bit_floor(most)));
 }
 
 } // namespace
 
 /// Small sends end without their receivers: so there are many slots, and room for what
 /// occl_transfer.h promises.
-PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t memoryBytes) {
+PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t memoryBytes,
+                                     bool hasLines) {
+  constexpr uint64_t kUnit = 256, kFewestLineBytes = 512;
   PairGeometry pairs;
   pairs.begin = begin;
   pairs.numRanks = numRanks;
-  const uint64_t bytes = memoryBytes >= kEnoughMemory ? kMostBytes : memoryBytes / 16;
-  const uint64_t ring = std::bit_floor(bytes / (kTransferWays * numRanks));
-  if (ring < transfer::kEagerBytes)
-    return pairs;
-  pairs.numSlots = kMostSlots;
-  pairs.slotBytes = std::min(ring / kMostSlots, kMostSlotBytes);
+  pairs.numSlots = kSlotsOfPair;
+  const uint64_t bytes =
+      memoryBytes >= kEnoughMemory ? std::min(memoryBytes / 8, kMostBytes) : memoryBytes / 16;
+  const auto perSlot = [&](uint64_t of, uint64_t rings) {
+    return of / std::max<uint64_t>(rings, 1) / kSlotsOfPair / kUnit * kUnit;
+  };
+  if (hasLines && perSlot(bytes / 8, numRanks) >= kFewestLineBytes)
+    pairs.lineBytes = std::min(perSlot(bytes / 8, numRanks), kMostLineBytes);
+  const uint64_t lines = 2 * pairs.lineBytes * numRanks * kSlotsOfPair;
+  pairs.slotBytes = std::min(perSlot(bytes - lines, pairs.numRings()), kMostSlotBytes);
+  if (pairs.slotBytes * kSlotsOfPair < transfer::kEagerBytes)
+    pairs.numSlots = 0;
   return pairs;
 }
 
 StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfers,
-                                      const PairGeometry &pairs) {
+                                      const PairGeometry &pairs, uint32_t ownRank, bool mayCopy) {
   std::vector<const daemon::Transfer *> sorted;
   for (const daemon::Transfer &transfer : transfers)
     sorted.push_back(&transfer);
@@ -58,7 +130,7 @@ StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfer
     }
     TransferDirection &direction = layout.directions.back();
     const transfer::Part &part = transfer->part;
-    const uint64_t pieces = pairs.pieces(part.bytes());
+    const uint64_t pieces = pairs.pieces(part.bytes(), transfer->peer == ownRank);
     if (direction.numPieces + pieces > kMostPieces)
       return Status(StatusCode::InvalidArgument,
                     "more than " + std::to_string(kMostPieces * pairs.slotBytes >> 30) +
@@ -69,7 +141,10 @@ StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfer
     ++direction.numParts;
     direction.numPieces += static_cast<uint32_t>(pieces);
   }
-  layout.numBlocks = blocksFor(layout);
+  if (mayCopy)
+    copyToItself(layout, ownRank);
+  divideGroups(layout);
+  layout.warpsEach = warpsFor(layout, pairs);
   return layout;
 }
 

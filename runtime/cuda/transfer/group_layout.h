@@ -11,19 +11,25 @@
 
 namespace occl::cuda {
 
-/// Thread blocks of a kernel for each direction, and in all, at most.
-inline constexpr uint32_t kMostDirectionBlocks = 32, kMostTransferBlocks = 64;
+/// Thread groups of a kernel for each direction, and in all, at most; in all if each piece has one.
+inline constexpr uint32_t kMostDirectionGroups = kFirstPieces;
+inline constexpr uint32_t kMostGroups = 128, kMostSpreadGroups = 256;
 /// Pieces of a direction in one group, at most.
 inline constexpr uint64_t kMostPieces = 0xffff0000;
 
 struct GroupLayout {
   std::vector<TransferDirection> directions; // sends first, then by peer
   std::vector<TransferPart> parts;           // those of a direction together, in their order
-  uint32_t numBlocks = 0;
+  uint32_t numGroups = 0;                    // of threads
+  bool isSpread = false;                     // a group for each piece
+  /// Of a small group, which one thread block does (launchSmallTransfers): warps of each direction,
+  /// a power of two. 0: it is not small.
+  uint32_t warpsEach = 0;
 
-  /// Of checked transfers, one or more. InvalidArgument: too much for one group.
+  /// Of a rank's checked transfers, one or more. mayCopy: what it sends to itself is copied if the
+  /// group has both sides. InvalidArgument: too much for one group.
   static StatusOr<GroupLayout> of(std::span<const daemon::Transfer> transfers,
-                                  const PairGeometry &pairs);
+                                  const PairGeometry &pairs, uint32_t ownRank, bool mayCopy);
 };
 
 } // namespace occl::cuda

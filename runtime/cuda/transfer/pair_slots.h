@@ -6,6 +6,12 @@
 // lies with the source, says that so many uses of the slot are over; then it stores the use in
 // `filled` at the destination, who reads and then stores `emptied`. Nothing wraps: uses have 48
 // bits.
+//
+// Small transfers go in lines of protocol LL: `filled` is stored first, and each line says for
+// itself that it is there, by a flag made of its use (lineFlag). So the source waits for no store,
+// and the destination looks at `filled` and lines at a time. Flags wrap after 2^32 uses of a slot;
+// then a line would be taken for new that has not been written since, were all uses in between
+// shorter.
 #pragma once
 
 #include "runtime/base/host_device.h"
@@ -15,9 +21,6 @@
 
 namespace occl::cuda {
 
-/// Two sequences of each pair: transfers that are work of streams, and asynchronous ones.
-inline constexpr uint32_t kTransferWays = 2;
-
 /// Beside a slot, at the destination; zero at first. What the source says of a transfer in each of
 /// its pieces: both sides must have the same count and type.
 struct alignas(16) SlotHeader {
@@ -26,17 +29,24 @@ struct alignas(16) SlotHeader {
 };
 
 /// Pieces of a direction are claimed in up to so many columns: piece i in the (i % columns)-th,
-/// each in order, so that thread blocks do not wait for each other's claims.
+/// each in order, so that thread groups do not wait for each other's claims.
 inline constexpr uint32_t kMostColumns = 16;
+
+/// The first pieces of a direction in a kernel are claimed one by one.
+inline constexpr uint32_t kFirstPieces = 64;
 
 /// What a rank knows of its transfers to, or from, one rank: nobody else looks at it. Zero at
 /// first.
 struct alignas(32) DirectionState {
-  /// As the kernel finds them that has the direction; moved on by the last of its thread blocks.
+  /// As the kernel finds them that has the direction; moved on at a time by the last of its thread
+  /// groups.
   uint64_t nextPiece, nextTransfer;
-  uint32_t claimed[kMostColumns]; // pieces of that kernel that thread blocks have taken, by column
-  uint32_t entered;               // its thread blocks that have begun
-  uint32_t ended; // of a kernel of which this is the first direction: its blocks that have ended
+  uint64_t freeUntil;             // of what is sent: pieces before this one have slots
+  uint64_t taken;                 // of that kernel's first pieces: a bit of each
+  uint32_t claimed[kMostColumns]; // and of those behind, by column
+  uint32_t entered;               // its groups that have begun
+  uint32_t ended; // of a kernel of which this is the first direction: its groups that have ended,
+                  // and 2^16 for each that made room before
 };
 
 /// A slot's use has come. type: a DataType.
@@ -53,53 +63,92 @@ OCCL_INLINE bool isOfUse(uint64_t countWord, uint64_t use) {
 }
 OCCL_INLINE uint64_t countIn(uint64_t countWord) { return countWord >> 16; }
 
+/// Slots of a pair. Transfers are cut into so many pieces, for as many thread groups, if pieces do
+/// not become too small or too large; those in lines have at most so many.
+inline constexpr uint32_t kSlotsOfPair = 128;
+inline constexpr uint64_t kPiecesForGroups = 64, kLinePieces = 64;
+
 /// How the slots lie in each rank's memory, from `begin` on: the same on all ranks.
 struct PairGeometry {
   uint64_t begin = 0; // in bytes from the begin of the arena
   uint32_t numRanks = 0;
-  uint32_t numSlots = 0; // of each pair and way; a power of two; 0: there is too little memory
+  uint32_t numSlots = 0; // of each pair: kSlotsOfPair, or 0: there is too little memory
   uint64_t slotBytes = 0;
+  uint64_t lineBytes = 0; // of data that fit into the lines of a slot; 0: there are none
 
-  /// For so many ranks with so much device memory each: of 128 MiB or more at most 16 MiB, of less
-  /// at most a sixteenth.
-  static PairGeometry forMemory(uint64_t begin, uint32_t numRanks, uint64_t memoryBytes);
+  /// For so many ranks with so much device memory each: at most 32 MiB and an eighth, of less than
+  /// 128 MiB a sixteenth.
+  static PairGeometry forMemory(uint64_t begin, uint32_t numRanks, uint64_t memoryBytes,
+                                bool hasLines);
 
-  OCCL_INLINE uint64_t pieces(uint64_t bytes) const {
-    return bytes == 0 ? 1 : (bytes + slotBytes - 1) / slotBytes;
+  /// Whether a transfer of so many bytes goes in lines. Those of a rank to itself do where there
+  /// are lines.
+  OCCL_INLINE bool isInLines(uint64_t bytes, bool isToItself) const {
+    return lineBytes != 0 && (isToItself || bytes <= kLinePieces * lineBytes);
+  }
+  /// Of its pieces but the last.
+  OCCL_INLINE uint64_t pieceBytes(uint64_t bytes, bool isToItself) const {
+    return isInLines(bytes, isToItself) ? lineBytes : evenly(bytes, kPiecesForGroups, slotBytes);
+  }
+  /// The same of what a rank copies to itself without slots.
+  static OCCL_INLINE uint64_t copiedBytes(uint64_t bytes) {
+    return evenly(bytes, kPiecesForGroups / 4, 128 << 10);
+  }
+  OCCL_INLINE uint64_t pieces(uint64_t bytes, bool isToItself) const {
+    return piecesOf(bytes, pieceBytes(bytes, isToItself));
+  }
+  static OCCL_INLINE uint64_t piecesOf(uint64_t bytes, uint64_t each) {
+    return bytes == 0 ? 1 : (bytes + each - 1) / each;
   }
   /// What is zero at first comes first.
-  OCCL_INLINE uint64_t wordBytes() const {
-    return kTransferWays *
-           (2 * numRanks * sizeof(DirectionState) +
-            uint64_t(numRanks) * numSlots * (sizeof(SlotHeader) + sizeof(uint64_t)));
+  OCCL_INLINE uint64_t clearedBytes() const {
+    return wordBytes() + uint64_t(numRanks) * numSlots * bytesInLines();
   }
   OCCL_INLINE uint64_t bytes() const {
-    return wordBytes() + uint64_t(kTransferWays) * numRanks * numSlots * slotBytes;
+    return clearedBytes() + uint64_t(numRings()) * numSlots * slotBytes;
   }
 
   /// In a rank's device memory: DeviceMemory::onDevice().
-  OCCL_INLINE DirectionState *state(char *own, uint32_t way, bool isSend, uint32_t peer) const {
-    return reinterpret_cast<DirectionState *>(own + begin) +
-           (way * 2 + (isSend ? 1 : 0)) * numRanks + peer;
+  OCCL_INLINE DirectionState *state(char *own, bool isSend, uint32_t peer) const {
+    return reinterpret_cast<DirectionState *>(own + begin) + (isSend ? numRanks : 0) + peer;
   }
   // In a rank's arena.
   /// Of what this rank receives from `source`.
-  OCCL_INLINE SlotHeader *header(char *arena, uint32_t way, uint32_t source, uint32_t slot) const {
-    char *headers = arena + begin + kTransferWays * 2 * numRanks * sizeof(DirectionState);
-    return reinterpret_cast<SlotHeader *>(headers) +
-           (uint64_t(way) * numRanks + source) * numSlots + slot;
+  OCCL_INLINE SlotHeader *header(char *arena, uint32_t source, uint32_t slot) const {
+    return reinterpret_cast<SlotHeader *>(arena + begin + 2 * numRanks * sizeof(DirectionState)) +
+           uint64_t(source) * numSlots + slot;
   }
   /// Of what this rank sends to `destination`: how many uses of the slot are over.
-  OCCL_INLINE uint64_t *emptied(char *arena, uint32_t way, uint32_t destination,
-                                uint32_t slot) const {
-    SlotHeader *behind = header(arena, kTransferWays, 0, 0);
-    return reinterpret_cast<uint64_t *>(behind) +
-           (uint64_t(way) * numRanks + destination) * numSlots + slot;
+  OCCL_INLINE uint64_t *emptied(char *arena, uint32_t destination, uint32_t slot) const {
+    return reinterpret_cast<uint64_t *>(header(arena, numRanks, 0)) +
+           uint64_t(destination) * numSlots + slot;
   }
-  OCCL_INLINE char *slot(char *arena, uint32_t way, uint32_t source, uint32_t slot) const {
-    return arena + begin + wordBytes() +
-           ((uint64_t(way) * numRanks + source) * numSlots + slot) * slotBytes;
+  OCCL_INLINE char *lines(char *arena, uint32_t source, uint32_t slot) const {
+    return arena + begin + wordBytes() + (uint64_t(source) * numSlots + slot) * bytesInLines();
+  }
+  /// In rank `owner`'s. Where there are lines there is none for what it sends to itself.
+  OCCL_INLINE char *slot(char *arena, uint32_t owner, uint32_t source, uint32_t slot) const {
+    const uint32_t ring = lineBytes != 0 && source > owner ? source - 1 : source;
+    return arena + begin + clearedBytes() + (uint64_t(ring) * numSlots + slot) * slotBytes;
+  }
+  /// Of slots.
+  OCCL_INLINE uint32_t numRings() const { return lineBytes != 0 ? numRanks - 1 : numRanks; }
+
+private:
+  static OCCL_INLINE uint64_t evenly(uint64_t bytes, uint64_t pieces, uint64_t most) {
+    constexpr uint64_t kSmallest = 32 << 10, kUnit = 4 << 10;
+    const uint64_t even = (bytes / pieces + kUnit - 1) / kUnit * kUnit;
+    const uint64_t enough = even < kSmallest ? kSmallest : even;
+    return enough < most ? enough : most;
+  }
+  OCCL_INLINE uint64_t bytesInLines() const { return 2 * lineBytes; }
+  OCCL_INLINE uint64_t wordBytes() const {
+    return 2 * numRanks * sizeof(DirectionState) +
+           uint64_t(numRanks) * numSlots * (sizeof(SlotHeader) + sizeof(uint64_t));
   }
 };
+
+/// What the lines of a use have as their flag; not 0, as they begin.
+OCCL_INLINE uint32_t lineFlag(uint64_t use) { return static_cast<uint32_t>(use % 0xffffffff) + 1; }
 
 } // namespace occl::cuda

@@ -88,6 +88,8 @@ StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGe
   void *pinned = nullptr;
   Status status = toStatus(static_cast<cudaError_t>(loadTransfers()), "loading transfers");
   if (status.ok())
+    status = toStatus(static_cast<cudaError_t>(loadSmallTransfers()), "loading small transfers");
+  if (status.ok())
     status = toStatus(cudaHostAlloc(&pinned, sizeof(TransferMismatch), cudaHostAllocMapped),
                       "allocating pinned memory");
   if (!status.ok())
@@ -127,7 +129,7 @@ Status StreamTransfers::check(const daemon::Transfer &transfer, bool isCaptured)
 }
 
 /// Nothing is put into a stream.
-Status StreamTransfers::prepare(const Request &request, Prepared &prepared) const {
+Status StreamTransfers::prepare(const Request &request, Prepared &prepared) {
   if (pairs.numSlots == 0)
     return invalid("the communicator has too little device memory for transfers: set arenaBytes "
                    "to " +
@@ -142,8 +144,27 @@ Status StreamTransfers::prepare(const Request &request, Prepared &prepared) cons
   for (const daemon::Transfer &transfer : request.transfers)
     if (Status checked = check(transfer, *capture != 0); !checked.ok())
       return checked;
-  const auto layout = GroupLayout::of(request.transfers, pairs);
+  const auto layout = layoutOf(request.transfers, *capture != 0);
   return layout.ok() ? fill(prepared, *layout) : layout.status();
+}
+
+/// What a rank sends to itself is copied as long as nothing waits to be received.
+StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer> transfers,
+                                                bool isCaptured) {
+  const uint32_t own = fabric.rank();
+  const bool mayCopy = !isApartFromItself.load(std::memory_order_relaxed) &&
+                       notReceived.load(std::memory_order_relaxed) == 0;
+  auto layout = GroupLayout::of(transfers, pairs, own, mayCopy);
+  for (size_t d = 0; layout.ok() && d < layout->directions.size(); ++d) {
+    const TransferDirection &direction = layout->directions[d];
+    if (direction.peer != own || direction.isCopy)
+      continue;
+    if (isCaptured) // replays are not counted
+      isApartFromItself.store(true, std::memory_order_relaxed);
+    const int64_t number = direction.numParts;
+    notReceived.fetch_add(direction.isSend ? number : -number, std::memory_order_relaxed);
+  }
+  return layout;
 }
 
 Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) const {
@@ -153,7 +174,9 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
   arguments.onDevice = memory.onDevice();
   arguments.rank = fabric.rank();
   arguments.pairs = pairs;
-  arguments.numBlocks = layout.numBlocks;
+  arguments.numGroups = layout.numGroups;
+  arguments.isSpread = layout.isSpread;
+  arguments.warpsEach = layout.warpsEach;
   arguments.numDirections = static_cast<uint32_t>(layout.directions.size());
   std::ranges::copy(layout.directions, arguments.directions);
   arguments.bound = watch.bound(kTransferPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000);
@@ -308,8 +331,10 @@ Status StreamTransfers::takeTurns(Prepared &prepared) {
       behind = turn.behind;
       hasStreams = true;
       if (!behind && !hasGraphs) {
-        direction.firstPiece = turn.numPieces;
-        arguments.numBlocks = 1; // it cannot leave while it waits
+        direction.firstTransfer = turn.numTransfers;
+        arguments.numGroups = 1; // it cannot leave while it waits
+        arguments.isSpread = false;
+        arguments.warpsEach = 0;
       }
     }
     if (behind)
@@ -320,8 +345,9 @@ Status StreamTransfers::takeTurns(Prepared &prepared) {
 }
 
 Status StreamTransfers::launch(Prepared &prepared) {
+  const auto launchIt = prepared.arguments.warpsEach != 0 ? launchSmallTransfers : launchTransfers;
   Status status =
-      toStatus(static_cast<cudaError_t>(launchTransfers(prepared.arguments, prepared.streams[0])),
+      toStatus(static_cast<cudaError_t>(launchIt(prepared.arguments, prepared.streams[0])),
                "launching transfers");
   if (!status.ok())
     return status;
@@ -357,7 +383,7 @@ Status StreamTransfers::end(Prepared &prepared) {
       continue;
     }
     turn.isUsed = true;
-    turn.numPieces += direction.numPieces;
+    turn.numTransfers += direction.numParts;
     turn.stream = prepared.firstStream;
     turn.behind = behind;
   }
@@ -386,7 +412,7 @@ StatusOr<std::shared_ptr<StreamTransfers::Event>> StreamTransfers::record(cudaSt
 StatusOr<std::vector<DirectionState>> StreamTransfers::states() {
   std::vector<DirectionState> found(2 * fabric.numRanks());
   Status read = memory.download(
-      found.data(), reinterpret_cast<const char *>(pairs.state(memory.onDevice(), 0, false, 0)),
+      found.data(), reinterpret_cast<const char *>(pairs.state(memory.onDevice(), false, 0)),
       found.size() * sizeof(DirectionState));
   if (!read.ok())
     return read;
@@ -401,8 +427,8 @@ StatusOr<bool> StreamTransfers::areNumbersReached() {
   bool areReached = true;
   for (uint32_t peer = 0; peer < fabric.numRanks(); ++peer)
     for (uint32_t isSend = 0; isSend < 2; ++isSend)
-      areReached &= (*found)[isSend * fabric.numRanks() + peer].nextPiece >=
-                    turns[peer * 2 + isSend].numPieces;
+      areReached &= (*found)[isSend * fabric.numRanks() + peer].nextTransfer >=
+                    turns[peer * 2 + isSend].numTransfers;
   return areReached;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/cuda/watch/host_watch.h"
 #include "runtime/rank/transfers.h"
+#include "runtime/sync/atomic.h"
 #include "runtime/sync/mutex.h"
 
 #include <cuda_runtime.h>
@@ -63,7 +64,7 @@ private:
   };
   /// What comes after the last kernel of a direction has to know of it.
   struct Turn {
-    uint64_t numPieces = 0; // so far, as long as nothing is captured
+    uint64_t numTransfers = 0; // so far, as long as nothing is captured
     unsigned long long stream = 0;
     std::shared_ptr<Event> behind; // null: none was recorded
     bool isUsed = false;
@@ -83,7 +84,8 @@ private:
                   const HostWatch &watch, std::chrono::milliseconds timeout)
       : fabric(fabric), memory(memory), pairs(pairs), watch(watch), timeout(timeout),
         held(heldStreamsOn(memory.device())) {}
-  Status prepare(const Request &request, Prepared &prepared) const;
+  Status prepare(const Request &request, Prepared &prepared);
+  StatusOr<GroupLayout> layoutOf(std::span<const daemon::Transfer> transfers, bool isCaptured);
   static Status enqueue(std::span<Prepared> all);
   Status check(const daemon::Transfer &transfer, bool isCaptured) const;
   Status fill(Prepared &prepared, const GroupLayout &layout) const;
@@ -109,6 +111,10 @@ private:
   HeldStreams &held;
   TransferMismatch *mismatch = nullptr; // pinned
 
+  /// What the rank has sent to itself and not received, in eager groups that had one side alone.
+  Atomic<int64_t> notReceived = 0;
+  /// A captured group had.
+  Atomic<bool> isApartFromItself = false;
   /// Held by whoever makes a call, inside calls of CUDA, too: kernels with a direction in common
   /// are enqueued in one order. Of several ranks they are taken by address.
   Mutex calls;

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -191,6 +193,70 @@ TEST_F(Transfers, CallsOfOneDirectionKeepTheirOrderInSeveralStreams) {
   });
 }
 
+/// The first group in another stream has a direction that was used and one that was not.
+TEST_F(Transfers, ADirectionInAnotherStreamBesideANewOne) {
+  Plan plan(n());
+  for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t from = 0; from < n(); ++from)
+      plan.add(from, (from + 1) % n(), 100'000 * (i + 1));
+  const auto all = buffersFor(plan);
+  inThreads([&](uint32_t rank) -> std::string {
+    Buffers &buffers = *all[rank];
+    cudaStream_t other = nullptr;
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    const auto call = [&](uint32_t round, bool isSend, cudaStream_t stream) {
+      const uint32_t from = isSend ? rank : (rank + n() - 1) % n();
+      return buffers.call(plan.sent[round * n() + from], isSend, comms[rank], stream);
+    };
+    buffers.prepare(0, streamOf(rank));
+    std::string wrong = call(0, true, streamOf(rank));
+    occlGroupStart();
+    wrong += call(1, true, other) + call(0, false, other);
+    occlGroupEnd();
+    wrong += call(1, false, other);
+    cudaStreamSynchronize(other);
+    cudaStreamDestroy(other);
+    return wrong.empty() ? buffers.check(0, streamOf(rank)) : wrong;
+  });
+}
+
+/// A copy to oneself, whose stream is late, and one in another stream of what it copies.
+TEST_F(Transfers, CopiesToOneselfKeepTheirOrderInSeveralStreams) {
+  constexpr uint64_t kBytes = 50'000;
+  const auto buffers = memory(3 * kBytes);
+  inThreads([&](uint32_t rank) -> std::string {
+    cudaStream_t streams[2] = {};
+    for (cudaStream_t &stream : streams)
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    char *const memory = buffers[rank]->get();
+    std::vector<char> got(kBytes);
+    std::string wrong;
+    for (int round = 1; round < 4 && wrong.empty(); ++round) {
+      cudaMemset(memory, 0, 3 * kBytes);
+      cudaMemset(memory, round, kBytes);
+      cudaDeviceSynchronize();
+      cudaLaunchHostFunc(
+          streams[0], [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); },
+          nullptr);
+      for (uint32_t i = 0; i < 2; ++i) {
+        occlGroupStart();
+        occlSend(memory + i * kBytes, kBytes, occlUint8, rank, comms[rank], streams[i]);
+        occlRecv(memory + (i + 1) * kBytes, kBytes, occlUint8, rank, comms[rank], streams[i]);
+        if (occlGroupEnd() != occlSuccess)
+          wrong = failed("occlGroupEnd");
+      }
+      for (cudaStream_t stream : streams)
+        cudaStreamSynchronize(stream);
+      cudaMemcpy(got.data(), memory + 2 * kBytes, kBytes, cudaMemcpyDeviceToHost);
+      if (std::ranges::any_of(got, [&](char each) { return each != round; }))
+        wrong = "the second copy went first in round " + std::to_string(round);
+    }
+    for (cudaStream_t stream : streams)
+      cudaStreamDestroy(stream);
+    return wrong;
+  });
+}
+
 /// The same group on all ranks, of which some have heard of the failure and some have not.
 TEST_F(Transfers, OfAGroupAFailedCommunicatorAloneIsLeftOut) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
@@ -284,7 +350,7 @@ TEST_F(Transfers, WhatWaitsMakesRoom) {
   Plan plan(n());
   for (uint32_t i = 0; i < numComms; ++i)
     for (uint32_t from = 0; from < n(); ++from)
-      plan.add(from, (from + 1) % n(), 4 * kMiB + i);
+      plan.add(from, (from + 1) % n(), (i % 3 == 0 ? 200'000 : 4 * kMiB) + i);
   const auto all = buffersFor(plan);
   std::vector<std::vector<cudaStream_t>> streams(n(), std::vector<cudaStream_t>(numComms));
   for (uint32_t rank = 0; rank < n(); ++rank) {

@@ -36,6 +36,90 @@ TEST_F(Transfers, ThousandsInAGroup) {
   runGroups(plan, 3);
 }
 
+/// Around the sizes from which transfers are cut, sent or executed in another way; each a group, so
+/// that each way is taken.
+TEST_F(Transfers, SizesFromWhichTransfersGoOtherwise) {
+  Plan plan(n());
+  for (const uint64_t bytes : {4096u, 16384u, 32768u, 65536u, 262144u, 1u << 21, 8u << 20})
+    for (const int more : {-1, 0, 1, 8})
+      for (uint32_t from = 0; from < n(); ++from)
+        plan.add(from, (from + 1) % n(), bytes + static_cast<uint64_t>(more), plan.sent.size() % 9);
+  const auto all = buffersFor(plan);
+  inThreads([&](uint32_t rank) -> std::string {
+    Buffers &buffers = *all[rank];
+    std::string wrong;
+    for (uint64_t round = 0; round < 3 && wrong.empty(); ++round) {
+      buffers.prepare(round, streamOf(rank));
+      for (size_t first = 0; first < plan.sent.size() && wrong.empty(); first += n())
+        wrong = callPart(buffers, first, n());
+      if (wrong.empty())
+        wrong = buffers.check(round, streamOf(rank));
+    }
+    return wrong;
+  });
+}
+
+/// Groups of all sizes behind each other, which the host does not wait for.
+TEST_F(Transfers, GroupsFollowOneAnother) {
+  std::mt19937_64 random(seed);
+  Plan plan(n());
+  for (uint32_t i = 0; i < 600; ++i) {
+    const uint64_t largest = uint64_t{1} << random() % 22;
+    const auto from = static_cast<uint32_t>(random() % n());
+    plan.add(from, static_cast<uint32_t>((from + random() % 2) % n()), random() % largest,
+             random() % 16);
+  }
+  const auto all = buffersFor(plan);
+  inThreads([&](uint32_t rank) -> std::string {
+    Buffers &buffers = *all[rank];
+    std::string wrong;
+    for (uint64_t round = 0; round < 4 && wrong.empty(); ++round) {
+      buffers.prepare(round, streamOf(rank));
+      for (size_t first = 0; first < plan.sent.size() && wrong.empty(); first += 6)
+        wrong = callPart(buffers, first, 6);
+      if (wrong.empty())
+        wrong = buffers.check(round, streamOf(rank));
+    }
+    return wrong;
+  });
+}
+
+/// Both sides in a group, which is copied; then each in a group of its own; then both, behind one
+/// that has not been received.
+TEST_F(Transfers, ToItself) {
+  Plan plan(n());
+  for (const uint64_t bytes : {0u, 100u, 70'000u, 3u << 20, 200'000u, 60'000u, 60'000u, 60'000u})
+    for (uint32_t rank = 0; rank < n(); ++rank)
+      plan.add(rank, rank, bytes + rank, bytes % 7);
+  const auto all = buffersFor(plan);
+  inThreads([&](uint32_t rank) -> std::string {
+    Buffers &buffers = *all[rank];
+    const auto both = [&](size_t first, size_t number) {
+      return callPart(buffers, first * n(), number * n());
+    };
+    const auto alone = [&](size_t which, bool isSend) {
+      return buffers.call(plan.sent[which * n() + rank], isSend, comms[rank], streamOf(rank));
+    };
+    std::string wrong;
+    for (uint64_t round = 0; round < 3 && wrong.empty(); ++round) {
+      buffers.prepare(round, streamOf(rank));
+      for (const std::string &call :
+           {both(0, 1), both(1, 3), alone(4, true), alone(4, false), alone(5, true)})
+        wrong += call;
+      // Of these the receive is that of the send before.
+      occlGroupStart();
+      wrong += alone(5, false);
+      wrong += alone(6, true);
+      occlGroupEnd();
+      wrong += alone(6, false);
+      wrong += both(7, 1);
+      if (wrong.empty())
+        wrong = buffers.check(round, streamOf(rank));
+    }
+    return wrong;
+  });
+}
+
 TEST_F(Transfers, LargeOnesToAll) {
   Plan plan(n());
   for (uint32_t from = 0; from < n(); ++from)
@@ -209,6 +293,39 @@ TEST_F(Transfers, OtherCountsOrTypesFailOnAllRanks) {
   for (const std::string &text : texts) {
     EXPECT_NE(text.find("sends 100 elements of type float32"), std::string::npos) << text;
     EXPECT_NE(text.find("receives 101 elements of type int32"), std::string::npos) << text;
+  }
+}
+
+/// Also where they differ in how they go, and how many pieces they are.
+TEST_F(Transfers, OtherCountsFailWhateverTheSizes) {
+  if (n() < 2)
+    GTEST_SKIP() << "one rank";
+  const auto buffers = memory(2 * kMiB);
+  const std::pair<uint64_t, uint64_t> sizes[] = {{0, 5},
+                                                 {5, 0},
+                                                 {100, kMiB},
+                                                 {kMiB, 100},
+                                                 {10'000, 60'000},
+                                                 {300'000, 70'000},
+                                                 {70'000, 300'000},
+                                                 {kMiB, 2 * kMiB}};
+  for (const auto &[sent, received] : sizes) {
+    startWithTimeout(0);
+    std::vector<std::string> texts(n());
+    inThreads([&](uint32_t rank) -> std::string {
+      const DeviceBuffer &buffer = *buffers[rank];
+      if (rank == 0)
+        occlSend(buffer.get(), sent, occlUint8, 1, comms[rank], streamOf(rank));
+      if (rank == 1)
+        occlRecv(buffer.get(), received, occlUint8, 0, comms[rank], streamOf(rank));
+      texts[rank] = failureOf(rank);
+      return "";
+    });
+    for (const std::string &text : texts) {
+      EXPECT_NE(text.find("sends " + std::to_string(sent) + " elements"), std::string::npos)
+          << text;
+      EXPECT_NE(text.find("receives " + std::to_string(received)), std::string::npos) << text;
+    }
   }
 }
 

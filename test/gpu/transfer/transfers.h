@@ -156,6 +156,20 @@ protected:
         return wrong;
     return "";
   }
+  /// What the rank has of `number` of the plan's, from `first` on, as one group.
+  std::string callPart(const Buffers &buffers, size_t first, size_t number) const {
+    std::string wrong;
+    occlGroupStart();
+    for (size_t i = first; i < std::min(first + number, buffers.plan.sent.size()); ++i) {
+      const Sent &one = buffers.plan.sent[i];
+      for (const bool isSend : {false, true})
+        if ((isSend ? one.from : one.to) == buffers.rank && wrong.empty())
+          wrong = buffers.call(one, isSend, comms[buffers.rank], streamOf(buffers.rank));
+    }
+    if (occlGroupEnd() != occlSuccess)
+      return failed("occlGroupEnd");
+    return wrong;
+  }
   /// Each a group on every rank, round by round.
   void runGroups(const Plan &plan, uint64_t rounds) {
     const auto all = buffersFor(plan);
