@@ -26,6 +26,7 @@ ALLOWED = {
     "runtime/cuda/kernels/in_stream_straight_adopt.cuh": "device code",
     "runtime/cuda/kernels/straight_block.cuh": "device code",
     "runtime/cuda/resident/kernel/warp_target.cuh": "device code",
+    "runtime/cuda/transfer/transfer_reports.cuh": "device code",
     "runtime/net/transport/forked.cpp": "what the system calls when a process forks",
     "runtime/observe/counters/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/observe/counters/collective_counters.h": "a time that is shown, and nobody waits for it",
