@@ -68,6 +68,24 @@ def gpu_row(header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
         )
 
 
+def exchange_row(header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
+    """bench/gpu/processes:gpu_exchange."""
+    where = {
+        "case": "sendrecv " + header[0].split(",")[0],
+        "ranks": ranks,
+        "bytes": values[0],
+        "place": "outofplace-ordinary",
+    }
+    for number, way in enumerate(("stream", "graph"), 1):
+        yield from time_row(values[number], **where, way=way)
+        if "-" in header[3]:  # there was no NCCL
+            continue
+        yield from time_row(values[2 + number], **where, way=way, library="NCCL")
+        yield from time_row(
+            values[4 + number], **where, way=way, library="best NCCL", metric="ratio", unit=""
+        )
+
+
 def slice_row(header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
     """bench/gpu's `measure`: kernels by hand in a loop, and NCCL in a graph. What it has of the
     interpreter alone has no table."""
@@ -137,6 +155,7 @@ TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] =
         host_row,
     ),
     (r"\w+( in place)?( bfloat16)?( ordinary)?, bytes \| OCCL \| graph \| blocking \| NCCL [^|]*\| graph", gpu_row),
+    (r"(ring|pairs), bytes to a rank \| OCCL \| graph \| NCCL", exchange_row),
     (r"bytes \| hand LL \|", slice_row),
     (r"\d+ all-reduces, [\d.]+ MB \| us", training_row),
     (r"bytes \| occlStart \| 99 %", submission_row),

@@ -28,6 +28,16 @@ GPU = """commit 413eadf, 2 x NVIDIA H200, 580.159.04
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 | 1024 | 3.1 | 2.7 | 11.2 | 6.8 | 4.8 | 13.8 | 6.0 | 4.7 | - | 1.93 | 1.75 | 1.23 |
 """
+EXCHANGE = """commit 413eadf, 2 x NVIDIA H200, 580.159.04
+
+| ring, bytes to a rank | OCCL | graph | NCCL 2.28.9 | graph | NCCL / OCCL | graph |
+|---|---|---|---|---|---|---|
+| 1024 | 8.4 | 4.6 | 10.3 | 6.3 | 1.23 | 1.39 |
+
+| pairs, bytes to a rank | OCCL | graph | NCCL - | graph | NCCL / OCCL | graph |
+|---|---|---|---|---|---|---|
+| 4096 | 9.8 | 5.0 | 0.0 | 0.0 | 0.00 | 0.00 |
+"""
 SLICE = """| bytes | hand LL | hand push | one-shot push | / hand | hand two-shot | NCCL, graph |
 |---|---|---|---|---|---|---|
 | 1024 | 3.22 (b2) | 2.96 (b1) | 8.02 (b2) | 2.71 |  | 14.86 |
@@ -79,6 +89,17 @@ class ParseTest(unittest.TestCase):
             found["allreduce", "outofplace", "2", "64", "run", "Open MPI", "ratio"], "1.38"
         )
         self.assertEqual(found["broadcast", "inplace", "4", "1024", "run", "memcpy", "time"], "0.2")
+
+    def test_exchanges(self):
+        values = figures(EXCHANGE)
+        self.assertEqual(len(values), 8)
+        ring, pairs = (
+            (f"sendrecv {shape}", "outofplace-ordinary", "2", size)
+            for shape, size in (("ring", "1024"), ("pairs", "4096"))
+        )
+        self.assertEqual(values[*ring, "stream", "NCCL", "time"], "10.3")
+        self.assertEqual(values[*ring, "graph", "best NCCL", "ratio"], "1.39")
+        self.assertEqual(values[*pairs, "graph", "OCCL", "time"], "5.0")
 
     def test_gpu_collectives_with_what_they_say_of_their_origin(self):
         found, origin = parse.parse(GPU, "output")

@@ -20,7 +20,8 @@ def gpu_table(number: int) -> Table:
 in a stream, in a CUDA graph of ten, and one at a time from the call until the host has seen the
 end (blocking). Bytes are those of the larger buffer of a rank. NCCL takes turns with OCCL in the
 same processes: as it is, and with symmetric memory. Ordinary: all buffers are of cudaMalloc, and
-the library chooses the plans; bfloat16: else elements are floats. The ratio is the faster NCCL's time divided
+the library chooses the plans; bfloat16: else elements are floats. sendrecv: what each rank sends
+to the next one (ring) or to each one, itself too (pairs); bytes are those to one rank. The ratio is the faster NCCL's time divided
 by OCCL's, from times that are not rounded: above 1 OCCL is the faster one.""",
         views=(
             View((("case", "collective"), ("place", "place"), ("bytes", "bytes")), tuple(columns)),

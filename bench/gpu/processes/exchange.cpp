@@ -59,8 +59,10 @@ public:
 
   void table(Shape shape) {
     if (rank == 0)
-      std::printf("%s, bytes to a rank | OCCL | graph | NCCL %s | graph | NCCL / OCCL | graph |\n",
-                  shape == Shape::Ring ? "ring" : "pairs", nccl ? nccl->version().c_str() : "-");
+      std::printf(
+          "\n| %s, bytes to a rank | OCCL | graph | NCCL %s | graph | NCCL / OCCL | graph |\n"
+          "|---|---|---|---|---|---|---|\n",
+          shape == Shape::Ring ? "ring" : "pairs", nccl ? nccl->version().c_str() : "-");
     const uint64_t largest = shape == Shape::Ring ? kLargest : kAll / together.size();
     for (uint64_t bytes = kSmallest; bytes <= largest; bytes *= 4) {
       const auto ours = measure(shape, bytes, [&] { enqueueOurs(shape, bytes); });
@@ -68,7 +70,7 @@ public:
       if (nccl)
         theirs = measure(shape, bytes, [&] { enqueueTheirs(shape, bytes); });
       if (rank == 0)
-        std::printf("%llu |%s%s%s%s %.2f | %.2f |\n", static_cast<unsigned long long>(bytes),
+        std::printf("| %llu |%s%s%s%s %.2f | %.2f |\n", static_cast<unsigned long long>(bytes),
                     cell(ours.first).c_str(), cell(ours.second).c_str(), cell(theirs.first).c_str(),
                     cell(theirs.second).c_str(), theirs.first / ours.first,
                     theirs.second / ours.second);
