@@ -6,7 +6,7 @@
 
 namespace occl::cuda {
 
-/// In their order, though thread blocks may have written a later one first.
+/// In their order, though kernels may have written a later one first.
 bool TransfersCrossing::sendPieces(uint32_t peer, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.sent & (pairs.numSlots - 1));

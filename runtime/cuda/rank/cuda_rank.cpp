@@ -123,9 +123,9 @@ Status CudaRank::start() {
     return made.status();
   memory = std::move(*made);
   if (memory->isAcrossMachines())
-    crossing =
-        std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
-                                         pairsWith(fabric.own().heap().size(), false), options.firstCall);
+    crossing = std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
+                                                pairsWith(fabric.own().heap().size(), false),
+                                                options.firstCall);
   return {};
 }
 

@@ -17,9 +17,9 @@ void divideGroups(GroupLayout &layout) {
   uint64_t wanted = 0;
   for (const TransferDirection &direction : layout.directions)
     wanted += std::min(direction.numPieces, kMostDirectionGroups);
-  const uint32_t most = wanted <= kMostSpreadGroups
+  const uint32_t most = wanted <= kMostGroups
                             ? kMostDirectionGroups
-                            : kMostGroups / static_cast<uint32_t>(layout.directions.size());
+                            : kSharedGroups / static_cast<uint32_t>(layout.directions.size());
   layout.isSpread = true;
   for (TransferDirection &direction : layout.directions) {
     direction.firstGroup = layout.numGroups;
@@ -78,8 +78,9 @@ uint32_t warpsFor(const GroupLayout &layout, const PairGeometry &pairs) {
     largest = std::max(largest, own);
   }
   if (largest > kMostDirectionBytes || bytes > kMostSmallBytes ||
-      layout.parts.size() > kPartsInline || layout.directions.size() > kMostWarps)
+      layout.parts.size() > kPartsInline)
     return 0;
+  static_assert(kMostDirections <= kMostWarps);
   const uint64_t most = kMostWarps / layout.directions.size();
   const uint64_t enough = std::bit_ceil((largest + kBytesOfWarp - 1) / kBytesOfWarp);
   return static_cast<uint32_t>(std::min(std::max<uint64_t>(enough, 1), std::bit_floor(most)));

@@ -11,9 +11,10 @@
 
 namespace occl::cuda {
 
-/// Thread groups of a kernel for each direction, and in all, at most; in all if each piece has one.
+/// Thread groups of a kernel for each direction, at most; if that were more than kMostGroups in
+/// all, directions share kSharedGroups.
 inline constexpr uint32_t kMostDirectionGroups = kFirstPieces;
-inline constexpr uint32_t kMostGroups = 128, kMostSpreadGroups = 256;
+inline constexpr uint32_t kMostGroups = 256, kSharedGroups = 128;
 /// Pieces of a direction in one group, at most.
 inline constexpr uint64_t kMostPieces = 0xffff0000;
 

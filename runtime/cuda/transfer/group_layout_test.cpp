@@ -138,7 +138,7 @@ TEST(GroupLayout, ThreadGroupsAreAsManyAsPiecesButFew) {
       group.push_back(transferOf(isSend, peer, 64 << 20));
   const auto layout = layoutOf(group, pairs);
   EXPECT_EQ(layout.directions.size(), 16u);
-  EXPECT_EQ(layout.numGroups, kMostGroups);
+  EXPECT_EQ(layout.numGroups, kSharedGroups);
   EXPECT_FALSE(layout.isSpread);
   uint32_t next = 0;
   for (const TransferDirection &direction : layout.directions) {
@@ -178,7 +178,7 @@ TEST(GroupLayout, SmallGroupsAreForOneThreadBlock) {
     one.part.count = 4200;
   EXPECT_EQ(warps(all), 0u); // 65 KiB
   const auto without = PairGeometry::forMemory(4096, 8, uint64_t{256} << 20, false);
-  EXPECT_EQ(layoutOf(all, without).warpsEach, 0u);
+  EXPECT_EQ(layoutOf({transferOf(true, 1, 4)}, without).warpsEach, 0u);
 }
 
 TEST(GroupLayout, WhatARankSendsToItselfIsCopiedIfBothSidesAreThere) {

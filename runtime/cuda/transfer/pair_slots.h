@@ -9,9 +9,9 @@
 //
 // Small transfers go in lines of protocol LL: `filled` is stored first, and each line says for
 // itself that it is there, by a flag made of its use (lineFlag). So the source waits for no store,
-// and the destination looks at `filled` and lines at a time. Flags wrap after 2^32 uses of a slot;
-// then a line would be taken for new that has not been written since, were all uses in between
-// shorter.
+// and the destination looks at `filled` and lines at a time. Flags wrap after 2^32 - 1 uses of a
+// slot; then a line would be taken for new that has not been written since, were all uses in
+// between shorter.
 #pragma once
 
 #include "runtime/base/host_device.h"
@@ -24,8 +24,8 @@ namespace occl::cuda {
 /// Beside a slot, at the destination; zero at first. What the source says of a transfer in each of
 /// its pieces: both sides must have the same count and type.
 struct alignas(16) SlotHeader {
-  uint64_t count;  // countWord(): stored before
-  uint64_t filled; // filledWord(): stored last
+  uint64_t count;  // countWord()
+  uint64_t filled; // filledWord(): stored behind the slot, but before lines
 };
 
 /// Pieces of a direction are claimed in up to so many columns: piece i in the (i % columns)-th,

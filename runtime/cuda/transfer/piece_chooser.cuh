@@ -30,13 +30,13 @@ struct Piece {
 };
 
 struct GroupShared {
-  static constexpr uint32_t kPartsNear = 512;
+  static constexpr uint32_t kPartsNear = 32;
 
   Piece pieces[2];    // by turns
   uint32_t numCopied; // warps count pieces that they have copied
   uint32_t hasFailed; // some warp gave up while it copied
   uint32_t firstNear[kMostDirections];
-  TransferPart near[kPartsNear]; // of each direction as many
+  TransferPart near[kMostDirections][kPartsNear];
 };
 
 /// As many as the lanes of a warp are enough for.
@@ -58,10 +58,7 @@ public:
         isColumn(lane < columns * arguments.numDirections), isFirst(isColumn && column == 0),
         direction(arguments.directions[number]),
         state(*arguments.pairs.state(arguments.onDevice, direction.isSend, direction.peer)),
-        reports{arguments, direction, state}, watch(arguments.bound),
-        partsNear(arguments.numDirections <= GroupShared::kPartsNear / 32
-                      ? 32
-                      : GroupShared::kPartsNear / kMostDirections) {
+        reports{arguments, direction, state}, watch(arguments.bound) {
     for (uint32_t apart = columns; apart < kFirstPieces; apart *= 2)
       inColumn |= inColumn << apart;
     inColumn <<= column;
@@ -101,11 +98,13 @@ public:
         return Found::All;
     }
     if (!enter())
-      return afterLook(0, !isColumn, busy);
+      return afterLook(0, isEntered || !isColumn, busy);
     if (held != kNone) {
       if (isHeldReady()) {
+        const uint32_t index = held;
+        held = kNone;
         looks = 0;
-        return give(into, own * columns + held % columns, exchange(held, kNone));
+        return give(into, own * columns + index % columns, index);
       }
       if (++looks % kPatience != 0)
         return afterLook(0, true, busy);
@@ -159,6 +158,7 @@ public:
 private:
   static constexpr uint32_t kPatience = 8; // looks
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kPartsNear = GroupShared::kPartsNear;
   static constexpr uint32_t kLeft = 1 << 16; // in DirectionState::ended
 
   // --- the beginning ---
@@ -206,15 +206,20 @@ private:
     if (isColumn && !isEntered) {
       numbers = DirectionNumbers::load(state);
       __threadfence();
-      const bool isReset = loadWord(&state.taken) == 0 &&
-                           device::detail::look(&state.claimed[column]) == 0 &&
-                           device::detail::look(&state.ended) == 0 &&
-                           (!isFirst || device::detail::look(&state.entered) == 0);
-      isEntered = numbers.nextTransfer == direction.firstTransfer && isReset;
+      isEntered = numbers.nextTransfer == direction.firstTransfer && isReset();
       if (isEntered && isFirst)
         atomicAdd(&state.entered, 1);
     }
     return __all_sync(~0u, isEntered || !isColumn);
+  }
+
+  /// Of the words of this lane's direction. The first one has not counted itself yet.
+  __device__ bool isReset() const {
+    bool isIt = loadWord(&state.taken) == 0 && device::detail::look(&state.ended) == 0 &&
+                (!isFirst || device::detail::look(&state.entered) == 0);
+    for (const uint32_t &each : state.claimed)
+      isIt &= device::detail::look(&each) == 0;
+    return isIt;
   }
 
   // --- claims ---
@@ -240,11 +245,6 @@ private:
   }
   static __device__ unsigned long long *word(uint64_t &of) {
     return reinterpret_cast<unsigned long long *>(&of);
-  }
-  static __device__ uint32_t exchange(uint32_t &of, uint32_t next) {
-    const uint32_t before = of;
-    of = next;
-    return before;
   }
   /// What this group holds may have been open when the lane looked.
   __device__ bool isNotHeld(uint32_t index) const { return number != own || index != held; }
@@ -316,12 +316,14 @@ private:
     const bool isCopier = busy != nullptr && busy->lineFlag != 0 && busy->direction == number &&
                           isFirst && !direction.isSend;
     const bool waits = isHolder || isCopier || (isColumn && !isOver);
+    const uint32_t waiting = __ballot_sync(~0u, waits);
     const Verdict verdict = watch.look(waits ? direction.peer : ~0u);
+    if (verdict == Verdict::Late && waiting == 0)
+      return Found::Nothing; // those who copy are at it
     if (verdict == Verdict::Leave && busy == nullptr && __all_sync(~0u, isEntered || !isColumn))
       return makeRoom() ? Found::Stop : Found::Nothing;
     if (verdict == Verdict::GoOn || verdict == Verdict::Leave)
       return Found::Nothing;
-    const uint32_t waiting = __ballot_sync(~0u, waits);
     if (verdict == Verdict::Late && lane == static_cast<uint32_t>(__ffs(waiting) - 1))
       reports.late(isCopier ? busy->part : partOf(isHolder ? held : index));
     __syncwarp();
@@ -367,7 +369,7 @@ private:
 
   /// What follows in the stream finds all of it; kernels that wait for their number, see enter().
   __device__ void moveOn(uint64_t free) {
-    if (isColumn)
+    if (isColumn && kFirstPieces + column < direction.numPieces) // else nobody claimed there
       state.claimed[column] = 0;
     if (isFirst) {
       state.taken = 0;
@@ -419,9 +421,9 @@ private:
     const uint32_t d = chosen / columns;
     const TransferDirection &of = arguments.directions[d];
     while (index >= endOf(of, nearOf(d)[lastNear(d)]))
-      load(d, shared.firstNear[d] + partsNear);
+      load(d, shared.firstNear[d] + kPartsNear);
     while (index < nearOf(d)[0].firstPiece) // of another column, which is behind
-      load(d, shared.firstNear[d] - partsNear);
+      load(d, shared.firstNear[d] - kPartsNear);
     const TransferPart &mine = nearOf(d)[min(lane, lastNear(d))];
     const uint32_t begun = __ballot_sync(~0u, lane <= lastNear(d) && mine.firstPiece <= index);
     const uint32_t at = 31 - __clz(static_cast<int>(begun));
@@ -472,7 +474,7 @@ private:
     return true;
   }
 
-  __device__ TransferPart *nearOf(uint32_t d) const { return shared.near + d * partsNear; }
+  __device__ TransferPart *nearOf(uint32_t d) const { return shared.near[d]; }
   __device__ uint64_t bytesOfPiece(const TransferDirection &of, const TransferPart &part) const {
     return of.isCopy ? PairGeometry::copiedBytes(part.bytes())
                      : arguments.pairs.pieceBytes(part.bytes(), of.peer == arguments.rank);
@@ -481,7 +483,7 @@ private:
     return part.firstPiece + PairGeometry::piecesOf(part.bytes(), bytesOfPiece(of, part));
   }
   __device__ uint32_t lastNear(uint32_t d) const {
-    return min(arguments.directions[d].numParts - shared.firstNear[d], partsNear) - 1;
+    return min(arguments.directions[d].numParts - shared.firstNear[d], kPartsNear) - 1;
   }
   __device__ const TransferPart *partsOf(uint32_t first) const {
     return (arguments.parts != nullptr ? arguments.parts : arguments.inlined) + first;
@@ -490,7 +492,7 @@ private:
   __device__ void load(uint32_t d, uint32_t first) {
     const TransferDirection &of = arguments.directions[d];
     __syncwarp();
-    if (lane < partsNear && first + lane < of.numParts)
+    if (first + lane < of.numParts)
       nearOf(d)[lane] = partsOf(of.firstPart)[first + lane];
     if (lane == 0)
       shared.firstNear[d] = first;
@@ -514,8 +516,7 @@ private:
   DirectionState &state;
   const TransferReports reports;
   WarpWatch watch;
-  const uint32_t partsNear; // of each direction
-  uint64_t inColumn = 1;    // of the first pieces, those of this lane's column
+  uint64_t inColumn = 1; // of the first pieces, those of this lane's column
   // Of the group, the same in all lanes.
   uint32_t own, homeLane; // its direction; the lane whose column is its own
   uint32_t held;          // the piece of its direction that it has claimed, and not done

@@ -18,7 +18,7 @@ namespace occl::cuda {
 
 namespace {
 
-/// After which a thread block without progress makes room, if another one of its kernel stays.
+/// After which a group of threads without progress makes room, if another one of its kernel stays.
 constexpr auto kLeaveAfter = std::chrono::milliseconds(100);
 /// For what was called before the first captured call to end.
 constexpr auto kTransition = std::chrono::milliseconds(5000);
@@ -64,6 +64,8 @@ struct StreamTransfers::Prepared {
   unsigned long long capture = 0; // 0: eager
   /// Another rank of the group has one of the streams, too: neither waits for the other.
   bool isApart = false;
+  int64_t toItself = 0; // what it has of them: more sends, or more receives
+  bool isApartFromItself = false;
   TransferArguments arguments;
   std::shared_ptr<PartList> list;
   std::vector<std::shared_ptr<StreamMark>> marks; // of strict daemons, one for each stream
@@ -129,7 +131,7 @@ Status StreamTransfers::check(const daemon::Transfer &transfer, bool isCaptured)
 }
 
 /// Nothing is put into a stream.
-Status StreamTransfers::prepare(const Request &request, Prepared &prepared) {
+Status StreamTransfers::prepare(const Request &request, Prepared &prepared) const {
   if (pairs.numSlots == 0)
     return invalid("the communicator has too little device memory for transfers: set arenaBytes "
                    "to " +
@@ -144,13 +146,13 @@ Status StreamTransfers::prepare(const Request &request, Prepared &prepared) {
   for (const daemon::Transfer &transfer : request.transfers)
     if (Status checked = check(transfer, *capture != 0); !checked.ok())
       return checked;
-  const auto layout = layoutOf(request.transfers, *capture != 0);
+  const auto layout = layoutOf(request.transfers, prepared);
   return layout.ok() ? fill(prepared, *layout) : layout.status();
 }
 
 /// What a rank sends to itself is copied as long as nothing waits to be received.
 StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer> transfers,
-                                                bool isCaptured) {
+                                                Prepared &prepared) const {
   const uint32_t own = fabric.rank();
   const bool mayCopy = !isApartFromItself.load(std::memory_order_relaxed) &&
                        notReceived.load(std::memory_order_relaxed) == 0;
@@ -159,10 +161,9 @@ StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer
     const TransferDirection &direction = layout->directions[d];
     if (direction.peer != own || direction.isCopy)
       continue;
-    if (isCaptured) // replays are not counted
-      isApartFromItself.store(true, std::memory_order_relaxed);
     const int64_t number = direction.numParts;
-    notReceived.fetch_add(direction.isSend ? number : -number, std::memory_order_relaxed);
+    prepared.toItself += direction.isSend ? number : -number;
+    prepared.isApartFromItself = prepared.capture != 0; // replays are not counted
   }
   return layout;
 }
@@ -352,6 +353,9 @@ Status StreamTransfers::launch(Prepared &prepared) {
   if (!status.ok())
     return status;
   prepared.isLaunched = true;
+  notReceived.fetch_add(prepared.toItself, std::memory_order_relaxed);
+  if (prepared.isApartFromItself)
+    isApartFromItself.store(true, std::memory_order_relaxed);
   hasGraphs |= prepared.capture != 0;
   if (prepared.list && prepared.capture == 0)
     lists.push_back(prepared.list);

@@ -84,8 +84,9 @@ private:
                   const HostWatch &watch, std::chrono::milliseconds timeout)
       : fabric(fabric), memory(memory), pairs(pairs), watch(watch), timeout(timeout),
         held(heldStreamsOn(memory.device())) {}
-  Status prepare(const Request &request, Prepared &prepared);
-  StatusOr<GroupLayout> layoutOf(std::span<const daemon::Transfer> transfers, bool isCaptured);
+  Status prepare(const Request &request, Prepared &prepared) const;
+  StatusOr<GroupLayout> layoutOf(std::span<const daemon::Transfer> transfers,
+                                 Prepared &prepared) const;
   static Status enqueue(std::span<Prepared> all);
   Status check(const daemon::Transfer &transfer, bool isCaptured) const;
   Status fill(Prepared &prepared, const GroupLayout &layout) const;
