@@ -44,19 +44,7 @@ TEST_F(Transfers, SizesFromWhichTransfersGoOtherwise) {
     for (const int more : {-1, 0, 1, 8})
       for (uint32_t from = 0; from < n(); ++from)
         plan.add(from, (from + 1) % n(), bytes + static_cast<uint64_t>(more), plan.sent.size() % 9);
-  const auto all = buffersFor(plan);
-  inThreads([&](uint32_t rank) -> std::string {
-    Buffers &buffers = *all[rank];
-    std::string wrong;
-    for (uint64_t round = 0; round < 3 && wrong.empty(); ++round) {
-      buffers.prepare(round, streamOf(rank));
-      for (size_t first = 0; first < plan.sent.size() && wrong.empty(); first += n())
-        wrong = callPart(buffers, first, n());
-      if (wrong.empty())
-        wrong = buffers.check(round, streamOf(rank));
-    }
-    return wrong;
-  });
+  runGroupsOf(n(), plan, 3);
 }
 
 /// Groups of all sizes behind each other, which the host does not wait for.
@@ -69,19 +57,7 @@ TEST_F(Transfers, GroupsFollowOneAnother) {
     plan.add(from, static_cast<uint32_t>((from + random() % 2) % n()), random() % largest,
              random() % 16);
   }
-  const auto all = buffersFor(plan);
-  inThreads([&](uint32_t rank) -> std::string {
-    Buffers &buffers = *all[rank];
-    std::string wrong;
-    for (uint64_t round = 0; round < 4 && wrong.empty(); ++round) {
-      buffers.prepare(round, streamOf(rank));
-      for (size_t first = 0; first < plan.sent.size() && wrong.empty(); first += 6)
-        wrong = callPart(buffers, first, 6);
-      if (wrong.empty())
-        wrong = buffers.check(round, streamOf(rank));
-    }
-    return wrong;
-  });
+  runGroupsOf(6, plan, 4);
 }
 
 /// Both sides in a group, which is copied; then each in a group of its own; then both, behind one

@@ -191,6 +191,23 @@ protected:
     });
   }
 
+  /// Groups of so many of the plan's, behind each other: the host waits for each round alone.
+  void runGroupsOf(size_t number, const Plan &plan, uint64_t rounds) {
+    const auto all = buffersFor(plan);
+    inThreads([&](uint32_t rank) -> std::string {
+      Buffers &buffers = *all[rank];
+      std::string wrong;
+      for (uint64_t round = 0; round < rounds && wrong.empty(); ++round) {
+        buffers.prepare(round, streamOf(rank));
+        for (size_t first = 0; first < plan.sent.size() && wrong.empty(); first += number)
+          wrong = callPart(buffers, first, number);
+        if (wrong.empty())
+          wrong = buffers.check(round, streamOf(rank));
+      }
+      return wrong;
+    });
+  }
+
   uint32_t seed = 0;
 };
 
