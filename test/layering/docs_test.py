@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Pages of docs/ are short enough to be read: at most 2,500 words a page and 80 a paragraph, with a
-diagram, and in the field's terms.
+diagram, and in the field's terms. README.md has at most 500 words, its examples among them.
 
 A paragraph is what stands between blank lines; an item of a list, a row of a table and a block of
 code are one each. A mermaid diagram is none. Runs in the root of the tree; docs/decisions is not
@@ -12,6 +12,7 @@ import re
 import sys
 
 PAGE_WORDS = 2500
+README_WORDS = 500
 PARAGRAPH_WORDS = 80
 GLOSSARY_ROWS = 60
 
@@ -150,6 +151,9 @@ def main() -> int:
     rows = len(re.findall(r"^\| ", glossary, re.M)) - 1
     if not 0 < rows <= GLOSSARY_ROWS:
         wrong.append(f"docs/glossary.md: has {rows} rows, of at most {GLOSSARY_ROWS}")
+    words = count(pathlib.Path("README.md").read_text(encoding="utf-8"))
+    if not 100 < words <= README_WORDS:
+        wrong.append(f"README.md: has {words} words, of at most {README_WORDS}")
     if len(pages) < 20:
         wrong.append(f"only {len(pages)} pages were found")
     print("\n".join(wrong))
