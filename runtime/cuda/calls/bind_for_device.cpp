@@ -1,3 +1,5 @@
+// Binds a plan with the geometry of the communicator's connectors, and lays its tables out in one
+// piece of memory for one copy to the device.
 #include "runtime/cuda/calls/bind_for_device.h"
 
 #include "runtime/base/cache_line.h"
@@ -60,8 +62,10 @@ DeviceTables inOnePiece(const BlockImages &images, const StraightTablesOnDevice 
                         uint32_t numBlocks, std::pmr::memory_resource *memory) {
   constexpr uint64_t kAlignment = 128;
   DeviceTables tables{.bytes = std::pmr::vector<char>(memory)};
+  // A single thread block has nobody to leave its steps to.
   tables.hasAdoptions = numBlocks > 1;
   uint64_t bytes = tables.hasAdoptions ? Adoptions::bytesFor(numBlocks) : 0;
+  // Lay the parts out one behind the other, each aligned.
   const auto place = [&](uint64_t more) {
     const uint64_t at = alignUp(bytes, kAlignment);
     bytes = at + more;
@@ -71,6 +75,7 @@ DeviceTables inOnePiece(const BlockImages &images, const StraightTablesOnDevice 
   tables.straightAt = place(straight.bytes());
   tables.imageStride = images.stride;
   tables.straight = straight.layout;
+  // The words of adoptions, and the gaps, are zero.
   tables.bytes.resize(bytes);
   images.writeTo(tables.bytes.data() + tables.imagesAt);
   straight.writeTo(tables.bytes.data() + tables.straightAt);
@@ -89,6 +94,7 @@ bindMessages(const plan::Plan &plan, const OrderedGeometry &sizes, const DeviceB
 StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeometry &sizes,
                                       const DeviceBindRequest &from,
                                       std::pmr::memory_resource *memory) {
+  // Bind for straight thread blocks first, whose steps may have several lines.
   BindRequest request = requestFor(plan, sizes, from);
   request.lineStepBytes = kMaxStraightStepBytes;
   auto bound = bind(plan, request, memory);
@@ -96,6 +102,8 @@ StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeome
     return bound.status();
   const auto straight = makeStraightImages((*bound)->program(), memory);
   const bool isStraightAlone = from.kernels == Kernels::InStream && !straight.blocks.empty();
+  // These kernels leave and come back, or some thread block is not straight: bind again without
+  // such steps.
   if ((*bound)->program().line.bytes != 0 && !isStraightAlone) {
     request.lineStepBytes = 0;
     bound = bind(plan, request, memory);
@@ -105,9 +113,11 @@ StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeome
   const auto refuse = [&](const std::string &why) {
     return Status(StatusCode::InvalidArgument, "plan '" + plan.name + "' " + why);
   };
+  // Refuse what does not fit into the memory for messages, or into shared memory.
   if (const std::string why = misfit(**bound, sizes, request); !why.empty())
     return refuse(why);
   const Program &program = (*bound)->program();
+  // Straight kernels read no images.
   const BlockImages images = isStraightAlone ? BlockImages() : makeBlockImages(program, memory);
   if (images.stride > kTableBytes)
     return refuse("makes tables of " + std::to_string(images.stride) +

@@ -1,3 +1,5 @@
+// Large tiles for most plans; small ones for chains, in which a tile follows the other from rank to
+// rank.
 #include "runtime/cuda/calls/device_tiles.h"
 
 #include <algorithm>
@@ -25,6 +27,7 @@ bool hasMessage(const plan::Plan &plan, const plan::Instruction &instruction) {
 /// Whether every thread block has one message to receive, or to send, or both.
 bool isChain(const plan::Plan &plan) {
   int64_t most = 0;
+  // Count messages by thread block: a chain has at most one in each.
   for (const plan::ThreadBlock &block : plan.threadBlocks)
     most = std::max<int64_t>(
         most,

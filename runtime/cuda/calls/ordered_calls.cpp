@@ -1,3 +1,5 @@
+// A rank's calls in streams: shapes are made and kept by plan, count, type and operation, and each
+// call is launched behind the call before.
 #include "runtime/cuda/calls/ordered_calls.h"
 
 #include "runtime/cuda/device/buffer_check.h"
@@ -43,6 +45,7 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   if (!status.ok())
     return status;
   const bool isCaptured = capture != cudaStreamCaptureStatusNone;
+  // From here on the calls of the rank are made one after the other.
   std::lock_guard lock(calls);
   status = prepare(isCaptured);
   if (!status.ok())
@@ -50,6 +53,7 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   auto known = shapeFor(spec);
   if (!known.ok())
     return known.status();
+  // Refuse bad buffers, and get memory for a copy of the input, before anything is in the stream.
   status = checkBuffers(**known, buffers, isCaptured);
   auto scaling =
       status.ok() ? scalingOf(**known, buffers, factor, isCaptured) : StatusOr<Scaling>(status);
@@ -58,6 +62,7 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   const bool isCopied = scaling->elements != 0;
   const auto timeout = timeoutOf(spec);
   Turn turn;
+  // Into the stream, in this order: the turn, the tables, the copy of the input, the kernel.
   const auto put = [&] {
     Status taken = isCaptured ? context.uploads->await() : takeTurn(stream, turn);
     if (taken.ok() && !isCaptured)
@@ -68,11 +73,13 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
                                turn, stream)
                       : taken;
   };
+  // Graphs do not count as held streams.
   status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
   if (!status.ok())
     return status;
   if (settings.crossing)
     settings.crossing->expect();
+  // The launch has succeeded: only now does the call take its number.
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
   // In another stream the next input that is copied has to wait for this call.
@@ -92,10 +99,12 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   const bool isFirst = numCalls == settings.firstCall;
   const bool isSameStream = !isFirst && turn.stream == lastStream;
   status = checkConnections(isSameStream);
+  // The stream of the call before has had its first work.
   if (status.ok() && !isSameStream)
     status = useStream(stream, turn.stream);
   if (!status.ok() || isFirst || isSameStream)
     return status;
+  // A second stream: from now on each call leaves an event behind.
   hasStreams = true;
   turn.waitsOnDevice = !hasEvent && !hasGraphs;
   return hasEvent ? turns.begin(stream) : Status();
@@ -107,6 +116,7 @@ Status OrderedCalls::checkConnections(bool isSameStream) const {
   Status status = watch.checkConnections(isSameStream);
   if (status.ok() || hasGraphs)
     return {};
+  // If all others have begun, the call waits for nobody and needs no connection left.
   auto haveBegun = connectors->haveOthersBegun(numCalls);
   if (!haveBegun.ok())
     return haveBegun.status();
@@ -115,6 +125,7 @@ Status OrderedCalls::checkConnections(bool isSameStream) const {
 
 /// The call is in its stream, and nobody can take it out.
 Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
+  // With several streams, or graphs, the next call may have to wait for this one.
   lastStream = turn.stream;
   hasEvent = hasGraphs || hasStreams;
   Status status = hasEvent ? turns.end(stream) : Status();
@@ -128,6 +139,7 @@ Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
 }
 
 Status OrderedCalls::prepare(bool isCaptured) {
+  // The first call takes the memory for messages, and tells the other ranks where it is.
   if (!connectors) {
     auto made = OrderedConnectors::make(
         context, OrderedConnectors::kOfStreams,
@@ -143,6 +155,7 @@ Status OrderedCalls::prepare(bool isCaptured) {
   }
   if (!isCaptured || hasGraphs)
     return {};
+  // The first captured call: from now on the device gives the numbers.
   Status status = awaitNumbered();
   hasGraphs = status.ok();
   graphsSince = numCalls;
@@ -162,8 +175,10 @@ Status OrderedCalls::awaitNumbered() {
     auto finished = numFinished();
     if (!finished.ok())
       return finished.status();
+    // Every call with a number of the host's has ended.
     if (*finished >= numCalls)
       return {};
+    // Nothing ends any more after a failure.
     if (fabric.failed())
       return fabric.failure();
     if (deadline.passed())
@@ -178,20 +193,24 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
   if (auto found = shapes.find(key); found != shapes.end())
     return &found->second;
+  // All places are taken: the oldest shape that is over gives up its own.
   if (shapes.size() == kPartPlace && !forgetOldest())
     return Status(StatusCode::Again, "calls of " + std::to_string(kPartPlace) +
                                          " kinds, counts and types are in flight or in graphs");
   auto made = makeShape(spec);
   if (!made.ok())
     return made.status();
+  // Making the shape may have freed places, so the place is chosen only now.
   uint32_t place = static_cast<uint32_t>(shapes.size());
   if (!freePlaces.empty())
     place = freePlaces.back();
   if (settings.crossing)
     if (Status entered = enterCrossing(spec, place); !entered.ok())
       return entered;
+  // Nothing can fail any more: the place is taken.
   if (!freePlaces.empty())
     freePlaces.pop_back();
+  // Reports must not wait for calls of CUDA, so they have a lock of their own.
   auto kept = std::make_shared<const daemon::CollectiveSpec>(spec);
   {
     std::lock_guard reported(reporting);
@@ -224,9 +243,11 @@ OrderedCalls::makeShape(const daemon::CollectiveSpec &spec) {
 
 /// Of those that no kernel uses any more, the one that was called the longest ago.
 bool OrderedCalls::forgetOldest() {
+  // With graphs nobody knows which shapes replays still use.
   auto finished = numFinished();
   if (!finished.ok() || hasGraphs)
     return false;
+  // Look for the least recent call among those that are over.
   auto oldest = shapes.end();
   for (auto known = shapes.begin(); known != shapes.end(); ++known)
     if (known->second.lastCall < *finished &&
@@ -234,6 +255,7 @@ bool OrderedCalls::forgetOldest() {
       oldest = known;
   if (oldest == shapes.end())
     return false;
+  // The report goes first, since the place may soon be another shape's.
   {
     std::lock_guard reported(reporting);
     reports[oldest->second.place].reset();
@@ -251,6 +273,7 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
   Status status = checkOnDevice(
       {{kBufferNames[0], buffers[0], bytes[0]}, {kBufferNames[1], buffers[1], bytes[1]}},
       settings.device, isCaptured);
+  // Other ranks access the buffers of a direct program, so they must lie in the arena.
   if (!status.ok() || !known.shape->collective().isDirect)
     return status;
   for (uint32_t kind = 0; kind < 2; ++kind)
@@ -269,13 +292,16 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
 StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const std::array<char *, 2> &buffers,
                                           const InputFactor &factor, bool isCaptured) {
   Scaling scaling;
+  // The factor and the divisor that the call has, if any.
   auto scale = known.shape->scaleBy(factor, isCaptured);
   if (!scale.ok())
     return scale.status();
+  // A copy is needed for a factor, or for a call in place of a plan that is not.
   const uint64_t bytes = known.shape->inputBytes();
   const bool needsCopy = known.aliasing.needsCopy(buffers[0], buffers[1]);
   if (bytes == 0 || (scale->isNone() && !needsCopy))
     return scaling;
+  // With graphs no call is known to be over.
   const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
   auto memory = scaledInputs.memoryFor(
       {numCalls, isCaptured, known.shape->collective().isDirect, finished}, bytes);
@@ -288,16 +314,20 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
                             std::chrono::milliseconds timeout, const Turn &turn,
                             cudaStream_t stream) const {
   InStreamArguments arguments;
+  // Kernels get no address of a buffer without bytes.
   arguments.collective = known.shape->in(*connectors);
   arguments.buffers[0] = known.shape->inputBytes() != 0 ? buffers[0] : nullptr;
   arguments.buffers[1] = known.shape->outputBytes() != 0 ? buffers[1] : nullptr;
   arguments.number = hasGraphs ? kAnyNumber : numCalls;
+  // Only a turn without an event waits for the ordinals on the device.
   if (!turn.waitsOnDevice)
     arguments.collective.numOrdinals = 0;
+  // The deadline, and the time after which thread blocks make way.
   arguments.bound = watch.bound(known.place, static_cast<uint64_t>(timeout.count()) * 1'000'000);
   arguments.bound.leaveAfter = known.shape->leaveAfter(arguments.bound.timeout);
   if (settings.leaveAfter != 0 && arguments.bound.leaveAfter != 0)
     arguments.bound.leaveAfter = settings.leaveAfter;
+  // A kernel of few threads may be on the device before its turn (early_start.h).
   const uint32_t early =
       settings.mayStartEarly
           ? mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer())
@@ -313,6 +343,7 @@ StatusOr<bool> OrderedCalls::isOver() {
   auto ordinals = connectors->ordinals();
   if (!ordinals.ok())
     return ordinals.status();
+  // With graphs the words alone say whether a replay runs.
   return hasGraphs
              ? std::ranges::none_of(*ordinals, [](uint64_t word) { return isReplaying(word); })
              : *std::ranges::min_element(*ordinals) >= numCalls;

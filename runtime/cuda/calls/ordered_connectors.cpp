@@ -1,3 +1,5 @@
+// Connectors that all calls of a communicator share: memory for messages, the numbers of calls, and
+// the records by which the other ranks know of them.
 #include "runtime/cuda/calls/ordered_connectors.h"
 
 #include "runtime/invocation/plan_scaling.h"
@@ -25,6 +27,7 @@ StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const Shape
 
 /// They stay until the communicator ends.
 Status OrderedConnectors::takeMemory(uint64_t firstCall) {
+  // Both pieces are taken, or none is.
   auto blocks = context.space.allocate(sizes.all());
   const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
   const uint64_t numberBytes = first.size() * sizeof(uint64_t);
@@ -42,6 +45,7 @@ Status OrderedConnectors::takeMemory(uint64_t firstCall) {
                                    " of memory for messages are free for calls; set arenaBytes "
                                    "higher"};
   }
+  // Numbers and blocks are complete before the other ranks hear of them.
   numbers = reinterpret_cast<uint64_t *>(context.memory.onDevice() + ordinals->offset);
   Status status =
       context.memory.clear(context.memory.arena(context.rank) + blocks->offset, sizes.all());
@@ -67,6 +71,7 @@ Status OrderedConnectors::publish(uint64_t where, uint64_t begun, uint64_t first
     const auto store = [&](uint64_t &at, const void *from, uint64_t bytes) {
       return context.memory.upload(reinterpret_cast<char *>(&at), from, bytes);
     };
+    // The announcement is there before `begun` lets others begin.
     Status status = store(record->announced, &announced, sizeof announced);
     if (status.ok())
       status = store(record->where, words, sizeof words);
@@ -82,10 +87,12 @@ void OrderedConnectors::describe(DeviceCollective &device) const {
   device.numOrdinals = kOrderedOrdinals;
   device.cleared = clearedWord();
   device.ring = sizes.ring;
+  // All ranks divide their memory alike.
   for (uint32_t r = 0; r < context.numRanks; ++r) {
     device.ringStrides[r] = sizes.block();
     device.ringBytes[r] = sizes.ring * sizes.block();
   }
+  // Only programs of Simple use the block that all calls share.
   device.sharedBlock = device.hasLines ? 0 : sizes.sharedBlock();
   device.progressOffset = sizes.progressOffset();
   device.linesOffset = sizes.words;
@@ -102,6 +109,7 @@ StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
 }
 
 StatusOr<bool> OrderedConnectors::haveOthersBegun(uint64_t number) const {
+  // One copy brings the records of all ranks.
   std::array<RankRecord, kMaxRanks> records;
   char *arena = context.memory.arena(context.rank);
   Status read = context.memory.download(
@@ -124,6 +132,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
     return status;
   DeviceCollective &device = made->device;
   device.ring = sizes.ring;
+  // Ranks need not name the same operation for a plan that reduces nothing.
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
   // Who has data of its own to wait for may be ahead, as straight blocks have, which are of lines;

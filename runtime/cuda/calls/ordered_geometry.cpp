@@ -1,3 +1,5 @@
+// How much memory each protocol has: enough for the plans of the library, and less where a rank has
+// little memory.
 #include "runtime/cuda/calls/ordered_geometry.h"
 
 #include <algorithm>
@@ -26,8 +28,10 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, boo
     return std::max(roundDown(std::min(most, bytes)), kBlockAlignment);
   };
   OrderedGeometry sizes;
+  // The words hold a progress word for each thread block, and the counters of connections.
   sizes.words = kProgressBytes + 88 * kKiB;
   if (hasWideLines) {
+    // LL has a fifth of a block, LL128 the rest.
     const uint64_t block = share(10, 18) / kMaxRing;
     sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
     sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
@@ -35,6 +39,7 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, boo
     sizes.lines = part(15 * kMiB, share(15, 26) / kMaxRing);
     sizes.wideLines = 0;
   }
+  // The block of Simple, and scratch, are there once, whatever the number of calls in flight.
   sizes.messages = part(64 * kMiB, share(8, 16));
   sizes.scratch = part(4 * kMiB, share(1, 2));
   return sizes;
@@ -42,6 +47,7 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, boo
 
 OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool hasWideLines) {
   OrderedGeometry sizes;
+  // A lane executes programs of lines or of Simple, and has memory for these alone.
   sizes.ring = hasLines ? 2 : 1;
   sizes.words = kProgressBytes + (hasLines ? 24 : 88) * kKiB;
   sizes.lines = hasLines ? numRanks * 128 * kKiB : 0;
@@ -55,8 +61,10 @@ OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool 
 /// calls in streams, transfers, tables.
 uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory, bool hasWideLines) {
   constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
+  // Each lane of lines has a counterpart of Simple.
   const uint64_t pair =
       forLane(numRanks, true, hasWideLines).all() + forLane(numRanks, false, hasWideLines).all();
+  // 24 MiB for the tables of shapes and for transfers, besides what calls in streams have.
   const uint64_t others = forMemory(numRanks, memory, hasWideLines).all() + 24 * kMiB;
   const uint64_t left = memory.all > others ? memory.all - others : 0;
   return static_cast<uint32_t>(
@@ -68,6 +76,7 @@ uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes
 OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {
   if (protocol == plan::Protocol::Simple)
     return {words, messages};
+  // LL128 runs as LL where there are no lines for it.
   if (protocol == plan::Protocol::LL || wideLines == 0)
     return {words, lines};
   return {words + lines, wideLines};
@@ -76,6 +85,7 @@ OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {
 /// What the words and flags of one call differ by, and how many there are.
 std::string OrderedGeometry::misfit(const Binding &binding, uint64_t count) const {
   const Program &program = binding.program();
+  // Counters of connections share the words with the progress words.
   for (uint32_t r = 0; r < program.numRanks; ++r)
     if (binding.counterBytes(r) > progressOffset())
       return "has more connections than a communicator's calls have words for";
@@ -83,8 +93,11 @@ std::string OrderedGeometry::misfit(const Binding &binding, uint64_t count) cons
     return "needs " + std::to_string(binding.scratchBytes()) + " bytes of scratch at a count of " +
            std::to_string(count) + "; the communicator has " + std::to_string(scratch) +
            ". Set arenaBytes higher";
+  // A word for each thread block says which call is its next.
   if (program.numBlocks > kOrderedOrdinals)
     return "has more than " + std::to_string(kOrderedOrdinals) + " thread blocks";
+  // The largest value that a word of one call reaches: messages of a connection, or steps of a
+  // thread block.
   uint64_t most = 1;
   for (uint32_t e = 0; program.ends && e < binding.numEnds(); ++e)
     most = std::max(most,
@@ -108,6 +121,7 @@ uint16_t signatureOf(uint64_t planHash, uint64_t count, DataType type, ReduceOp 
   uint64_t hash = 0;
   for (uint64_t word : {planHash, count, uint64_t{static_cast<uint32_t>(type)},
                         uint64_t{static_cast<uint32_t>(op)}}) {
+    // Multiply and fold, so that every input bit reaches the low 16.
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   }

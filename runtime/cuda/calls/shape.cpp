@@ -1,3 +1,5 @@
+// The part of a shape that calls in streams and lanes have in common: the bound plan as tables in
+// device memory.
 #include "runtime/cuda/calls/shape.h"
 
 #include "runtime/cuda/device/buffer_check.h"
@@ -40,6 +42,7 @@ DeviceBindRequest Shape::requestFor(const ShapeContext &context, const daemon::C
 
 Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &sizes,
                      Kernels kernels) {
+  // Refuse what cannot work here before anything is bound.
   if (spec.plan->numRanks != context.numRanks)
     return invalid(spec, "is for " + std::to_string(spec.plan->numRanks) + " ranks, not " +
                              std::to_string(context.numRanks));
@@ -47,6 +50,7 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &
     return invalid(spec, "accesses other ranks' buffers, and data goes through host memory: " +
                              why + "; compile it without --direct");
   const bool isDivided = daemon::dividesInputsOnDevice(*spec.plan, spec.op, spec.type);
+  // A division by the number of ranks is done on the inputs, so the plan itself sums.
   inputDivisor = isDivided ? spec.plan->numRanks : 1;
   mayHaveFactor = daemon::mayHaveFactor(*spec.plan);
   hasOutOfPlace = spec.plan->outOfPlace;
@@ -58,11 +62,13 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &
   bufferBytes[0] = made->bound->inputBytes();
   bufferBytes[1] = made->bound->outputBytes();
   const Program &program = made->bound->program();
+  // Thread blocks wait for each other, so the device must be able to run all of them at once.
   if (program.numBlocks > context.maxBlocks)
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +
                              std::to_string(context.maxBlocks) + " at once");
   describe(*spec.plan, program);
+  // Resident daemons count the bytes that each thread block moves.
   for (uint32_t b = 0; kernels == Kernels::Resident && b < program.numBlocks; ++b)
     moved.push_back(daemon::bytesOf(program, b));
   return program.numBlocks != 0 ? takeOwnMemory(made->tables) : Status();
@@ -94,6 +100,7 @@ Status Shape::takeOwnMemory(const DeviceTables &tables) {
   device.straight = tables.straight;
   if (tables.straight.stride != 0)
     device.straight.images = *memory + tables.straightAt;
+  // Small tables go through the ring, and the host need not wait for them.
   return context.uploads && tables.bytes.size() <= UploadRing::kMostBytes
              ? context.uploads->put(*memory, tables.bytes.data(), tables.bytes.size())
              : context.memory.upload(*memory, tables.bytes.data(), tables.bytes.size());

@@ -1,3 +1,4 @@
+// An event behind the last turn orders the next one, if that is in another stream.
 #include "runtime/cuda/calls/stream_turns.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -20,6 +21,7 @@ Status StreamTurns::begin(cudaStream_t stream) {
 
 Status StreamTurns::end(cudaStream_t stream) {
   Status status;
+  // There is one event, which each turn records anew.
   cudaEvent_t event = last;
   if (!event)
     status = toStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");

@@ -1,3 +1,5 @@
+// Two halves of pinned memory by turns: one fills up while the copies from the other are on their
+// way.
 #include "runtime/cuda/calls/upload_ring.h"
 
 #include "runtime/base/cache_line.h"
@@ -25,6 +27,7 @@ StatusOr<std::unique_ptr<UploadRing>> UploadRing::make(int device) {
                            "allocating pinned memory for tables");
   if (!status.ok())
     return status;
+  // An event for each half says when all copies from it have arrived.
   for (uint32_t h = 0; h < 2; ++h) {
     Half &half = ring->halves[h];
     half.memory = static_cast<char *>(memory) + h * kMostBytes;
@@ -33,6 +36,7 @@ StatusOr<std::unique_ptr<UploadRing>> UploadRing::make(int device) {
     if (!status.ok())
       return status;
   }
+  // The stream is shared by the process, since connections to the device are few.
   auto copies = sharedStreamOn(device, SharedStream::Tables);
   if (!copies.ok())
     return copies.status();
@@ -64,12 +68,14 @@ Status UploadRing::awaitHalf(const Half &half) const {
 }
 
 Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
+  // The half is full: go on in the other one, once its copies have arrived.
   if (halves[current].used + bytes > kMostBytes) {
     current ^= 1;
     if (Status status = awaitHalf(halves[current]); !status.ok())
       return status;
     halves[current].used = 0;
   }
+  // The caller may use its memory again as soon as the pinned copy is made.
   Half &half = halves[current];
   char *pinned = half.memory + half.used;
   std::memcpy(pinned, from, bytes);
@@ -78,6 +84,7 @@ Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
   if (!status.ok())
     return status;
   half.used = alignUp(half.used + bytes, kAlignment);
+  // The event behind the last copy stands for all that the half holds.
   isPending = true;
   return toStatus(cudaEventRecord(half.arrived, copies), "recording a CUDA event");
 }
@@ -88,6 +95,7 @@ Status UploadRing::order(cudaStream_t stream) {
     return {};
   const cudaEvent_t last = halves[current].arrived;
   const cudaError_t state = cudaEventQuery(last);
+  // Tables that have arrived need no order any more.
   isPending = state == cudaErrorNotReady;
   return isPending ? toStatus(cudaStreamWaitEvent(stream, last, 0), "ordering a stream")
                    : toStatus(state, "copying tables to the device");

@@ -1,3 +1,4 @@
+// A rank's arena with a lock around it; pieces that are lent remember their size.
 #include "runtime/cuda/device/arena_space.h"
 
 #include <mutex>
@@ -34,6 +35,7 @@ bool ArenaSpace::takeBack(uint64_t offset) {
 }
 
 std::optional<ArenaSpace::Piece> ArenaSpace::allocateLocked(uint64_t bytes) {
+  // The allocator counts from zero, pieces from the begin of the arena.
   auto offset = free.allocate(bytes);
   if (!offset)
     return std::nullopt;

@@ -1,3 +1,4 @@
+// Asks CUDA once for an address and remembers it for some calls, in a small table of each thread.
 #include "runtime/cuda/device/buffer_check.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -48,6 +49,7 @@ Status ask(const char *name, const void *address, int device, bool isCaptured) {
   Status status = toStatus(cudaPointerGetAttributes(&found, address), "asking what a buffer is");
   if (!status.ok())
     return status;
+  // Only memory of the rank's own device will do.
   switch (found.type) {
   case cudaMemoryTypeDevice:
     if (found.device == device)
@@ -57,6 +59,7 @@ Status ask(const char *name, const void *address, int device, bool isCaptured) {
     return refuse(name, device, "managed memory");
   case cudaMemoryTypeHost:
     return refuse(name, device, "memory of the host");
+  // A capture may have memory nodes, whose addresses CUDA does not know yet.
   default:
     return isCaptured ? Status() : refuse(name, device, "memory that CUDA does not know");
   }
@@ -72,6 +75,7 @@ Status checkOnDevice(std::initializer_list<GivenBuffer> buffers, int device, boo
     Status status = ask(buffer.name, buffer.address, device, isCaptured);
     if (!status.ok())
       return status;
+    // Addresses of captured calls are not remembered, since CUDA may not have known them.
     if (!isCaptured)
       known.add(buffer.address, device);
   }
@@ -83,6 +87,7 @@ Status checkReadable(const char *name, const void *address, int device, bool isC
   Status status = toStatus(cudaPointerGetAttributes(&found, address), "asking what a pointer is");
   if (!status.ok())
     return status;
+  // Kernels of any device can read pinned and managed memory.
   const bool isElsewhere = found.type == cudaMemoryTypeDevice && found.device != device;
   const bool isUnknown = found.type == cudaMemoryTypeUnregistered && !isCaptured;
   if (!isElsewhere && !isUnknown)

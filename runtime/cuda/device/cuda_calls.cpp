@@ -1,3 +1,4 @@
+// Errors of CUDA as Status values, waits that have an end, and a scope on a device.
 #include "runtime/cuda/device/cuda_calls.h"
 
 #include "runtime/sync/atomic.h"
@@ -34,11 +35,13 @@ using StreamOperations = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpPara
 
 /// The driver's own: the library must load where there is none. Once found it stays.
 StatusOr<StreamOperations> findStreamOperations() {
+  // The signature that the call has as of CUDA 12.
   constexpr unsigned kVersion = 12000;
   static Atomic<void *> known{nullptr};
   void *call = known.load(std::memory_order_acquire);
   if (call)
     return reinterpret_cast<StreamOperations>(call);
+  // Several threads may look it up at once: all of them find the same address.
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   Status status = toStatus(cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &call, kVersion,
                                                             cudaEnableDefault, &found),
@@ -66,6 +69,7 @@ Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *ope
 }
 
 Status clearNow(void *memory, uint64_t bytes) {
+  // A stream of its own, which is in no order with any other.
   cudaStream_t stream = nullptr;
   Status status =
       toStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a CUDA stream");
@@ -73,6 +77,7 @@ Status clearNow(void *memory, uint64_t bytes) {
     return status;
   status = toStatus(cudaMemsetAsync(memory, 0, bytes, stream), "clearing device memory");
   cudaError_t state = cudaErrorNotReady;
+  // Polled with a deadline: the waits of CUDA have none.
   for (Deadline deadline(kPatience); status.ok() && state == cudaErrorNotReady;) {
     state = cudaStreamQuery(stream);
     if (state == cudaErrorNotReady && deadline.passed())
@@ -91,6 +96,7 @@ bool awaitIdle(int device, std::chrono::milliseconds atMost) {
     bool isOver = false;
   };
   auto waiting = std::make_shared<Waiting>();
+  // The thread may outlive this call, so both share what they wait with.
   try {
     // Not base's Thread: nobody joins it, and its wait may never end.
     std::thread([waiting, device] {
@@ -108,6 +114,7 @@ bool awaitIdle(int device, std::chrono::milliseconds atMost) {
 }
 
 OnDevice::OnDevice(int device) {
+  // The capture mode is the thread's, and is put back at the end of the scope.
   cudaThreadExchangeStreamCaptureMode(&mode);
   entered = toStatus(cudaGetDevice(&previous), "finding out the current CUDA device");
   if (entered.ok() && previous != device)

@@ -1,3 +1,4 @@
+// Matches a device's compute capability with the code that the library was built with.
 #include "runtime/cuda/device/device_code.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@ std::string describe(const DeviceCode &code) {
 }
 
 std::string whyNoCode(const DeviceCode &code, uint32_t capability) {
+  // Machine code runs on its own major number, from its minor number on; PTX on anything later.
   const bool hasMachineCode = std::ranges::any_of(code.machine, [&](uint32_t each) {
     return each / 10 == capability / 10 && each % 10 <= capability % 10;
   });

@@ -1,3 +1,5 @@
+// A rank's device memory: allocated, described on its card, mapped by the other ranks, and unmapped
+// by all before it is freed.
 #include "runtime/cuda/device/device_memory.h"
 
 #include "runtime/base/cache_line.h"
@@ -78,6 +80,7 @@ Status DeviceMemory::start() {
   OnDevice on(ordinal);
   if (!on.status().ok())
     return on.status();
+  // The stream for copies is shared by the process; their end is an event of this rank.
   auto shared = sharedStreamOn(ordinal, SharedStream::Memory);
   if (!shared.ok())
     return shared.status();
@@ -85,6 +88,7 @@ Status DeviceMemory::start() {
   Status status = copied.make();
   if (!status.ok())
     return status;
+  // Take the memory, so that other ranks of this process find it by its address.
   void *begin = nullptr;
   status = toStatus(cudaMalloc(&begin, size), "allocating a rank's device memory (arenaBytes and "
                                               "heapBytes of its configuration)");
@@ -92,6 +96,7 @@ Status DeviceMemory::start() {
     return status;
   own = std::make_shared<DeviceAllocation>(ordinal, static_cast<char *>(begin));
   localArenas().add(own);
+  // Fill in the card. Its state is stored last, by make().
   DeviceCard &card = hosts[group.rank()].block->card;
   status = lookAtEnvironment(card.paths);
   if (status.ok())
@@ -102,12 +107,14 @@ Status DeviceMemory::start() {
   card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
   card.arenaBytes = arenaSize;
+  // Other processes map the memory by a handle, if data goes from device to device.
   if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0 && !isAcrossMachines()) {
     cudaIpcMemHandle_t handle;
     status = toStatus(cudaIpcGetMemHandle(&handle, begin),
                       "sharing device memory (cudaIpc; OCCL_P2P_DISABLE=1 does without)");
     std::memcpy(card.handle, &handle, sizeof handle);
   }
+  // Records are zero before any rank writes one.
   return status.ok() ? clear(own->begin, kRecordBytes) : status;
 }
 
@@ -136,6 +143,7 @@ Status DeviceMemory::connect() {
   OnDevice on(ordinal);
   Status status = on.status();
   std::vector<PeerPaths> paths;
+  // Compare the cards: all ranks must have taken the same.
   for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r) {
     const DeviceCard &card = hosts[r].block->card;
     const std::string who = "rank " + std::to_string(r);
@@ -154,8 +162,10 @@ Status DeviceMemory::connect() {
   }
   if (!status.ok())
     return status;
+  // All ranks see the same cards, and decide alike how data goes.
   whyHost = isAcrossMachines() ? "ranks are on several machines" : whyThroughHost(paths);
   wideLines = whyHost.empty() && whyNoWideLines(paths).empty();
+  // Map all arenas, or pin all of them.
   for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
     status = whyHost.empty() ? import(r) : pin(r);
   return status;
@@ -163,6 +173,7 @@ Status DeviceMemory::connect() {
 
 /// Each process pins all of them.
 Status DeviceMemory::pin(uint32_t rank) {
+  // The pages may be mapped read-only until now.
   Status status = group.allowStores(rank, hosts[rank].pages);
   if (!status.ok())
     return status;
@@ -180,14 +191,17 @@ Status DeviceMemory::pin(uint32_t rank) {
 Status DeviceMemory::import(uint32_t rank) {
   const DeviceCard &card = hosts[rank].block->card;
   std::string who = "rank " + std::to_string(rank);
+  // The own arena needs no mapping.
   if (rank == group.rank()) {
     arenas[rank] = own->begin;
     return {};
   }
+  // Within a process an address is enough, with peer access between the devices.
   if (group.process(rank) == group.process(group.rank())) {
     auto arena = localArenas().find(card.address);
     if (!arena)
       return {StatusCode::PeerFailed, who + " has destroyed its communicator"};
+    // Another communicator may have enabled the access: that is no error.
     if (card.device != ordinal) {
       cudaError_t enabled = cudaDeviceEnablePeerAccess(card.device, 0);
       if (enabled == cudaErrorPeerAccessAlreadyEnabled)
@@ -199,6 +213,7 @@ Status DeviceMemory::import(uint32_t rank) {
     kept.push_back(std::move(arena));
     return {};
   }
+  // From another process: map the handle on its card.
   cudaIpcMemHandle_t handle;
   std::memcpy(&handle, card.handle, sizeof handle);
   void *mapped = nullptr;
@@ -233,10 +248,13 @@ void DeviceMemory::abandon() {
 
 DeviceMemory::~DeviceMemory() {
   OnDevice on(ordinal);
+  // Unmap first, then say so: a rank frees its memory once all others have.
   for (char *import : imports)
     cudaIpcCloseMemHandle(import);
+  // An abandoned rank may still access the others' memory, and never says so.
   if (!own || !own->isLeft)
     hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
+  // Wait until nobody maps this rank's memory, but not for ever.
   Deadline deadline(kClosePatience);
   while (own && !own->isLeft && !othersHaveClosed()) {
     if (deadline.passed()) {
@@ -258,6 +276,7 @@ Status DeviceMemory::finish(cudaError_t error, const char *what) {
   Status put = error == cudaSuccess ? copied.put(stream) : toStatus(error, what);
   if (!put.ok())
     return put;
+  // Polled with a deadline, as other kernels may keep the device busy.
   Deadline deadline(kCopyPatience);
   for (;;) {
     const cudaError_t state = copied.look();
@@ -282,6 +301,7 @@ char *DeviceMemory::onHost(const char *memory) const {
 
 Status DeviceMemory::clear(char *memory, uint64_t bytes) {
   if (char *host = onHost(memory)) {
+    // Kernels see the zeros before any later store of this thread.
     std::memset(host, 0, bytes);
     threadFence(std::memory_order_seq_cst);
     return {};

@@ -1,3 +1,4 @@
+// Pinned pages of host memory, registered with CUDA once for all ranks of the process.
 #include "runtime/cuda/device/host_pages.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -30,6 +31,7 @@ Pinned &pinned() {
 } // namespace
 
 StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) {
+  // CUDA takes a page once, so the ranks of a process share its registration.
   std::lock_guard lock(pinned().mutex);
   std::weak_ptr<HostPages> &known = pinned().pages[pages.data()];
   if (auto found = known.lock())
@@ -44,6 +46,8 @@ StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) 
   if (!status.ok())
     return status;
   made->isPinned = true;
+  // Without a copy in children, pages are never copied on write, away from those that the device
+  // knows.
   madvise(pages.data(), pages.size(), MADV_DONTFORK);
   known = made;
   return made;

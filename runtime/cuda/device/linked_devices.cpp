@@ -1,3 +1,4 @@
+// Asks CUDA about a device: its names, its capability, and the devices that it reaches.
 #include "runtime/cuda/device/linked_devices.h"
 
 #include "runtime/cuda/device/built_for.h"
@@ -56,6 +57,7 @@ StatusOr<uint32_t> computeCapabilityOf(int device) {
 } // namespace
 
 Status lookAtPaths(int device, PeerPaths &paths) {
+  // The device itself: capability, and the names by which other ranks know it.
   auto capability = computeCapabilityOf(device);
   if (!capability.ok())
     return capability.status();
@@ -63,6 +65,7 @@ Status lookAtPaths(int device, PeerPaths &paths) {
   Status status = nameOf(device, paths.device);
   if (status.ok())
     status = uuidOf(device, paths.uuid);
+  // Every other device of this process: whether it is out of reach, and whether NVLink joins it.
   int number = 0;
   if (status.ok())
     status = toStatus(cudaGetDeviceCount(&number), "looking for CUDA devices");

@@ -1,3 +1,5 @@
+// Decisions from the cards of all ranks, which other processes write: nothing is trusted to end or
+// to be in range.
 #include "runtime/cuda/device/peer_paths.h"
 
 #include <algorithm>
@@ -63,9 +65,11 @@ StatusOr<bool> isPeerAccessDisabled(const char *ours, const char *nccls) {
 }
 
 std::string whyThroughHost(std::span<const PeerPaths> ranks) {
+  // The wish of one rank counts for all.
   for (size_t r = 0; r < ranks.size(); ++r)
     if (ranks[r].isPeerAccessDisabled != 0)
       return "peer access is disabled on rank " + std::to_string(r) + " (OCCL_P2P_DISABLE=1)";
+  // Each rank knows its own device's paths alone, so all ordered pairs are looked at.
   for (size_t r = 0; r < ranks.size(); ++r)
     for (size_t other = 0; other < ranks.size(); ++other) {
       const PeerPaths &from = ranks[r], &to = ranks[other];
@@ -80,11 +84,13 @@ std::string whyThroughHost(std::span<const PeerPaths> ranks) {
 }
 
 std::string whyNoWideLines(std::span<const PeerPaths> ranks) {
+  // One rank may forbid LL128; only all of them together may insist on it.
   for (size_t r = 0; r < ranks.size(); ++r)
     if (ranks[r].wanted == WideLines::Never)
       return "OCCL_LL128 is 0 on rank " + std::to_string(r);
   if (std::ranges::all_of(ranks, [](const auto &rank) { return rank.wanted == WideLines::Always; }))
     return "";
+  // Else any two devices must be of one kind and joined by NVLink, as both sides say.
   for (size_t r = 0; r < ranks.size(); ++r)
     for (size_t other = 0; other < r; ++other) {
       const std::string who = "ranks " + std::to_string(other) + " and " + std::to_string(r);

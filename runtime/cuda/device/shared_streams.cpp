@@ -1,3 +1,4 @@
+// One stream of a kind for each device, made when it is first needed.
 #include "runtime/cuda/device/shared_streams.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -20,6 +21,7 @@ StatusOr<cudaStream_t> sharedStreamOn(int device, SharedStream which) {
   cudaStream_t &stream = registry.streams[{device, which}];
   if (stream)
     return stream;
+  // A stream belongs to the device that is current when it is made.
   OnDevice on(device);
   if (!on.status().ok())
     return on.status();

@@ -1,3 +1,5 @@
+// Chooses and launches the kernel of a call: by its folds, its protocol, and whether it has thread
+// blocks.
 #include "runtime/cuda/kernels/in_stream.h"
 
 #include "runtime/cuda/kernels/in_stream_kernels.h"
@@ -31,6 +33,7 @@ const InStreamKernels &kernelsFor(Folds folds) {
 }
 
 const InStreamKernel &kernelFor(const DeviceCollective &collective) {
+  // Without thread blocks the rank only takes part in the order of calls.
   if (!hasBlocks(collective))
     return kAttendKernel;
   const InStreamKernels &kernels = kernelsFor(collective.folds);
@@ -60,6 +63,7 @@ int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads
   Launch launch;
   launch.stream = static_cast<cudaStream_t>(stream);
   launch.isEarly = threadsOf(arguments.collective) <= mostEarlyThreads;
+  // In a graph the node before the kernel decides whether it can start early.
   if (launch.isEarly && arguments.number == kAnyNumber)
     if (cudaError_t error = followsKernel(launch.stream, launch.isEarly); error != cudaSuccess)
       return error;
@@ -67,6 +71,7 @@ int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads
 }
 
 int loadInStream() {
+  // Each kernel is loaded here, so that no launch has to wait for kernels that run.
   for (const InStreamKernels *kernels : {&kFloatSumKernels, &kBfloat16SumKernels, &kAnyKernels})
     for (const InStreamKernel *kernel : {&kernels->simple, &kernels->lines, &kernels->straight})
       if (int error = kernel->load(); error != cudaSuccess)

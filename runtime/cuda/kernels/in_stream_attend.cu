@@ -10,6 +10,7 @@ namespace {
 
 __global__ void __launch_bounds__(32) attend(const __grid_constant__ InStreamArguments arguments) {
   const DeviceCollective &collective = arguments.collective;
+  // Read before the earlier work is over: words of other ranks only grow.
   const PeerWords early = loadPeer(collective);
   uint64_t number = 0;
   PeerBegin peer;
@@ -17,9 +18,11 @@ __global__ void __launch_bounds__(32) attend(const __grid_constant__ InStreamArg
   Verdict verdict = claimNumber(collective, arguments.number, arguments.bound, number);
   if (verdict == Verdict::GoOn)
     tellBegin(arguments, number, arguments.buffers);
+  // The kernel behind this one may be started; it waits for the end of this one by itself.
   letLaterWorkStart();
   if (verdict == Verdict::GoOn)
     verdict = awaitPeers(collective, arguments.bound, number, early, peer);
+  // The call is over on this rank once all others have come to it.
   if (verdict == Verdict::GoOn && laneOfWarp() == 0)
     countInvocation(arguments, number, 0);
 }

@@ -1,3 +1,4 @@
+// Puts from the mirror of a peer's arena: bytes, and the word that says that they are there.
 #include "runtime/cuda/net/arenas.h"
 
 #include "runtime/net/network.h"
@@ -25,6 +26,7 @@ bool ArenaPuts::wordBehind(std::span<const std::byte> before, const uint64_t *pl
 }
 
 bool ArenaPuts::put(const net::Put &what) {
+  // A connection that is down takes everything: nobody is to wait for room there.
   const net::Posted posted = endpoint->put(what);
   moved |= posted == net::Posted::Yes;
   return posted != net::Posted::Full;

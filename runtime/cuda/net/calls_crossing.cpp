@@ -1,3 +1,5 @@
+// A sending thread looks at the words that kernels store in mirrors of the peers' arenas, and puts
+// what has changed: begins and signatures first, then data, signals and credit.
 #include "runtime/cuda/net/calls_crossing.h"
 
 #include "runtime/net/network.h"
@@ -43,14 +45,17 @@ std::shared_ptr<const net::Crossing> CallsCrossing::crossingOf(uint64_t number) 
   const uint64_t said = acquireFrom(&own->signatures[DeviceCollective::turnOf(number)]);
   if (!isSignatureOf(said, number))
     return nullptr;
+  // The low 16 bits are the place of the shape; damaged words are refused.
   const auto place = static_cast<uint16_t>(said);
   if (place >= kMaxShapes)
     return nullptr;
   std::lock_guard lock(mutex);
+  // Drop older shapes of the place that no rank's call needs any more.
   std::vector<Shape> &versions = shapes[place];
   const uint64_t least = std::ranges::min(peers, {}, &OfPeer::number).number;
   while (versions.size() > 1 && versions[1].firstCall <= least)
     versions.erase(versions.begin());
+  // The last shape that was entered at this call or before it.
   const auto later = std::ranges::find_if(
       versions, [number](const Shape &shape) { return shape.firstCall > number; });
   return later == versions.begin() ? nullptr : std::prev(later)->crossing;
@@ -60,6 +65,7 @@ bool CallsCrossing::open(OfPeer &state) {
   state.crossing = crossingOf(state.number);
   if (!state.crossing)
     return false;
+  // Nothing of this call has been sent or received yet.
   state.sent.assign(state.crossing->outgoing().size(), {});
   state.received.assign(state.crossing->incoming().size(), {});
   state.isAnnounced = false;
@@ -94,6 +100,7 @@ bool CallsCrossing::tellBegin(uint32_t peer, OfPeer &state) {
 /// In the peer's arena; 0: it has not said where, or it would not fit.
 uint64_t CallsCrossing::blockOf(uint32_t peer, const OfPeer &state) const {
   const uint64_t where = acquireFrom(&recordIn(arenas.of(arenas.rank()), kSlot, peer)->where);
+  // The peer says where its memory is: what it says must lie in its arena.
   const uint64_t bytes = blockOffset + state.crossing->binding().arenaBytes(peer);
   return where == 0 || bytes > arenas.bytes() || where - 1 > arenas.bytes() - bytes
              ? 0

@@ -1,3 +1,5 @@
+// Hands the network's sending thread what it is to put for kernels, and waits at the end until that
+// is done.
 #include "runtime/cuda/net/device_crossing.h"
 
 #include "runtime/sync/thread.h"
@@ -45,6 +47,7 @@ DeviceCrossing::~DeviceCrossing() {
 void DeviceCrossing::awaitSent() {
   const auto begin = nanosecondsNow();
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
+    // Two more passes: one may have begun before the last stores.
     const uint64_t before = remote[r] ? passes[r].load(std::memory_order_acquire) : 0;
     while (remote[r] && passes[r].load(std::memory_order_acquire) < before + 2 && network.isUp(r) &&
            !fabric.failed()) {
@@ -64,6 +67,7 @@ void DeviceCrossing::awaitSent() {
 }
 
 void DeviceCrossing::expect() {
+  // The sending thread looks more often as long as something has moved lately.
   lastMoved.store(nanosecondsNow(), std::memory_order_relaxed);
   network.wakeSender();
 }
@@ -74,6 +78,7 @@ bool DeviceCrossing::sendCard(uint32_t peer, net::Endpoint &endpoint) {
     return true;
   static_assert(offsetof(DeviceCard, state) == 0 && offsetof(ControlBlock, card) == 0);
   const auto card = std::as_bytes(std::span(&own.card, 1));
+  // The card's state is its first word, which is put behind the rest.
   net::Put what;
   what.region = net::kMirrorRegion;
   what.offset = sizeof what.word;
@@ -84,6 +89,7 @@ bool DeviceCrossing::sendCard(uint32_t peer, net::Endpoint &endpoint) {
 }
 
 bool DeviceCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
+  // Both are served, even if there is no room for all of the first.
   const bool all = ofCalls.send(peer, endpoint) & ofTransfers.send(peer, endpoint);
   if (ofCalls.hasMoved() || ofTransfers.hasMoved())
     lastMoved.store(nanosecondsNow(), std::memory_order_relaxed);

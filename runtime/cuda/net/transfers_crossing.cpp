@@ -1,3 +1,5 @@
+// Pieces of transfers go to the peer in their order, each with its header behind it, and the uses
+// of slots that are over come back.
 #include "runtime/cuda/net/transfers_crossing.h"
 
 #include "runtime/base/data_type.h"
@@ -22,6 +24,7 @@ bool TransfersCrossing::sendPieces(uint32_t peer, Progress &progress) {
     const uint64_t bytes = std::min(progress.left, pairs.pieceBytes(all, false));
     const auto data =
         std::as_bytes(std::span(pairs.slot(arenas.of(peer), peer, arenas.rank(), slot), bytes));
+    // The data first, in puts of limited size; where there is no room the rest follows later.
     while (progress.ofPiece < bytes) {
       const auto part = data.subspan(progress.ofPiece,
                                      std::min<uint64_t>(bytes - progress.ofPiece, net::kMaxPut));
@@ -42,6 +45,7 @@ bool TransfersCrossing::sendEmptied(uint32_t peer, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.emptied & (pairs.numSlots - 1));
     const uint64_t *word = pairs.emptied(arenas.of(peer), arenas.rank(), slot);
+    // The slots of a pair are emptied in order, too.
     const uint64_t uses = acquireFrom(word);
     if (uses <= progress.emptied / pairs.numSlots)
       return true;
@@ -52,6 +56,7 @@ bool TransfersCrossing::sendEmptied(uint32_t peer, Progress &progress) {
 }
 
 bool TransfersCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
+  // Credit first: the peer may be waiting for it with all slots full.
   puts.begin(peer, endpoint);
   if (pairs.numSlots == 0)
     return true;

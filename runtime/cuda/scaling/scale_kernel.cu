@@ -1,3 +1,4 @@
+// Scales or copies an input, with vectors of 16 bytes where it is aligned for them.
 #include "runtime/cuda/scaling/scale_kernel.h"
 
 #include "runtime/exec/reduce/scale.h"
@@ -46,6 +47,7 @@ template <class T> __device__ T loadBytes(const char *from) {
 
 template <class Element> __device__ ElementScale<Element> scaleOf(const Arguments &arguments) {
   using Storage = typename Element::Storage;
+  // The factor lies in device memory, or came with the arguments.
   const char *from = arguments.deviceFactor != nullptr
                          ? arguments.deviceFactor
                          : reinterpret_cast<const char *>(&arguments.factor);
@@ -70,6 +72,7 @@ __device__ void scaleVectors(const Arguments &arguments, const Scale &scale, uin
   auto *to = reinterpret_cast<uint4 *>(arguments.to);
 #pragma unroll 1
   for (uint64_t i = thread; i < vectors; i += kLoads * numThreads) {
+    // All loads come first, so that they are in flight together.
     uint4 raw[kLoads];
 #pragma unroll
     for (uint32_t k = 0; k < kLoads; ++k)
@@ -88,9 +91,11 @@ __device__ void scaleAll(const Arguments &arguments, const Scale &scale) {
   const uint64_t numThreads = uint64_t(gridDim.x) * blockDim.x;
   constexpr uint64_t kPerVector = sizeof(uint4) / sizeof(Storage);
   const auto address = reinterpret_cast<uintptr_t>(arguments.from);
+  // Vectors if the input is aligned, then elements: those that are left, or all.
   const uint64_t vectors = address % sizeof(uint4) == 0 ? arguments.elements / kPerVector : 0;
   scaleVectors<Storage>(arguments, scale, vectors, thread, numThreads);
   const bool isAligned = address % sizeof(Storage) == 0;
+  // Elements of the input may be at any address.
 #pragma unroll 1
   for (uint64_t i = vectors * kPerVector + thread; i < arguments.elements; i += numThreads) {
     const char *from = arguments.from + i * sizeof(Storage);
@@ -119,6 +124,7 @@ __global__ void __launch_bounds__(kThreads)
 } // namespace
 
 int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
+  // Without elements there is nothing to launch.
   const uint64_t bytes = scaling.elements * sizeOf(scaling.type);
   if (bytes == 0)
     return cudaSuccess;
@@ -130,9 +136,11 @@ int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
                          scaling.scale.divisor,
                          scaling.scale.isNone(),
                          scaling.type};
+  // The factor is read now, since the caller's memory may change afterwards.
   if (scaling.scale.factor.onHost)
     std::memcpy(&arguments.factor, scaling.scale.factor.onHost, sizeOf(scaling.type));
   constexpr uint64_t kBytesOfBlock = uint64_t{kThreads} * kLoads * 16;
+  // A thread block for each round of loads, as far as it may have them.
   const uint64_t blocks =
       std::clamp<uint64_t>((bytes + kBytesOfBlock - 1) / kBytesOfBlock, 1, mostBlocks);
   cudaLaunchConfig_t config = {};

@@ -1,3 +1,4 @@
+// Copies of inputs: their memory, from the arena or from CUDA, and the launches that fill them.
 #include "runtime/cuda/scaling/scaled_inputs.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -57,6 +58,7 @@ Status ScaledInputs::startStream() {
 }
 
 Status ScaledInputs::scaleNow(const Scaling &given) {
+  // The stream has one user at a time.
   OnDevice on(device());
   std::lock_guard lock(scaling);
   Status status = startStream();
@@ -64,6 +66,7 @@ Status ScaledInputs::scaleNow(const Scaling &given) {
     status = scaleIn(own, given);
   if (!status.ok())
     return status;
+  // Polled with a deadline: as many streams may wait as there are connections.
   for (Deadline deadline(kPatience);;) {
     const cudaError_t state = cudaStreamQuery(own);
     if (state != cudaErrorNotReady)
@@ -77,17 +80,20 @@ Status ScaledInputs::scaleNow(const Scaling &given) {
 
 /// Calls run one after the other, so any piece that is large enough will do.
 StatusOr<char *> OrderedScaledInputs::memoryFor(const Call &call, uint64_t bytes) {
+  // Any piece that is large enough and, for a direct program, lies where other ranks access it.
   for (Piece &piece : pieces)
     if (piece.bytes >= bytes && !(call.isDirect && piece.own)) {
       piece.lastCall = call.number;
       piece.isCaptured |= call.isCaptured;
       return piece.begin;
     }
+  // No piece fits: pieces of calls that are over go first.
   if (Status given = pieces.empty() ? Status() : giveBackUnused(call); !given.ok())
     return given;
   auto made = makePiece(bytes, call.isDirect);
   if (!made.ok())
     return made.status();
+  // The piece is free again once this call is over, unless a graph has it.
   made->lastCall = call.number;
   made->isCaptured = call.isCaptured;
   pieces.push_back(*made);
@@ -111,9 +117,11 @@ Status OrderedScaledInputs::giveBackUnused(const Call &call) {
 /// What is left of the arena first: that takes no time, and no call of CUDA that may wait. Of
 /// growing inputs not each is to have memory of its own.
 StatusOr<OrderedScaledInputs::Piece> OrderedScaledInputs::makePiece(uint64_t bytes, bool isDirect) {
+  // Rounded up at first, so that a slightly larger input fits later; else exactly as many bytes.
   for (uint64_t size : {std::max(bytes, std::bit_ceil(std::min(bytes, kMostRoundedUp))), bytes})
     if (char *taken = inputs.take(size))
       return Piece{taken, size, nullptr, 0, false};
+  // Other memory of the device will do, unless other ranks access it.
   void *begin = nullptr;
   if (isDirect || cudaMalloc(&begin, bytes) != cudaSuccess) {
     (void)cudaGetLastError();

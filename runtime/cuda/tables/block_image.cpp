@@ -1,3 +1,4 @@
+// The tables of one thread block behind a header, with offsets in the place of pointers.
 #include "runtime/cuda/tables/block_image.h"
 
 #include "runtime/base/cache_line.h"
@@ -17,6 +18,7 @@ namespace {
 class ImageWriter {
 public:
   ImageWriter(const ReadyBlockTables &tables, std::pmr::memory_resource *memory) : image(memory) {
+    // All at once, since memory of a monotonic buffer does not come back.
     image.reserve(sizeof(ImageHeader) + roomOf(tables.steps) + roomOf(tables.pieces) +
                   roomOf(tables.sources) + roomOf(tables.obstacles) +
                   tables.sources.size() * sizeof(ReadyWord));
@@ -25,6 +27,7 @@ public:
 
   template <class T, class U> void append(T *&pointer, const U &container) {
     std::span table(container);
+    // An offset, until relocate() makes an address of it.
     pointer = reinterpret_cast<T *>(image.size());
     size_t bytes = table.size_bytes();
     image.resize(alignUp(image.size() + bytes, 16));
@@ -33,6 +36,7 @@ public:
   }
 
   std::pmr::vector<char> finish(ImageHeader &header) && {
+    // The words of sources follow the image; kernels fill them.
     header.bytes = static_cast<uint32_t>(image.size());
     std::memcpy(image.data(), &header, sizeof header);
     image.resize(roomBytes(header));
@@ -70,6 +74,7 @@ std::pmr::vector<char> makeBlockImage(const Program &program, uint32_t block,
   header.program = withoutTables(program);
   header.isPerStep = ready.isPerStep;
   header.isMeasured = measureBeforehand(program, kPlaceAlignment, kAloneBytes, ready);
+  // The header holds offsets once the tables are appended.
   header.ready = ready.view();
   ImageWriter writer(ready, memory);
   writer.append(header.ready.steps, ready.steps);

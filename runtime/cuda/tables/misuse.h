@@ -13,6 +13,7 @@ namespace occl::cuda {
 OCCL_DEVICE_FUNCTION GivingUp givingUpFor(const occl::device::detail::State &state, uint32_t place,
                                           uint32_t serial) {
   using namespace occl::device::detail;
+  // One word holds the kind, the thread block and the partition.
   const uint64_t misuse = loadWord(&state.misuse);
   GivingUp where;
   where.place = place;

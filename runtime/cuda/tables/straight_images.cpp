@@ -1,3 +1,4 @@
+// The tables of straight thread blocks, in one layout that has room for the largest of each kind.
 #include "runtime/cuda/tables/straight_images.h"
 
 #include "runtime/base/cache_line.h"
@@ -54,6 +55,7 @@ StraightTablesOnDevice makeStraightImages(const Program &program,
                                           std::pmr::memory_resource *memory) {
   StraightTablesOnDevice made{std::pmr::vector<StraightTables>(memory), {}};
   made.blocks.reserve(program.numBlocks);
+  // All thread blocks of the rank are straight, or none counts as straight: a call has one kernel.
   for (uint32_t b = 0; b < program.numBlocks; ++b) {
     auto tables = makeStraightTables(program, b, memory);
     if (!tables) {
@@ -64,6 +66,7 @@ StraightTablesOnDevice makeStraightImages(const Program &program,
   }
   if (made.blocks.empty())
     return made;
+  // One layout for all, so that kernels find each table at the same offset.
   made.layout = layOut(made.blocks);
   made.layout.isWide = program.line.bytes != kWordLineBytes;
   return made;
@@ -73,6 +76,7 @@ void StraightTablesOnDevice::writeTo(char *memory) const {
   StraightOperand none;
   none.place = kNoPlace;
   for (const StraightTables &tables : blocks) {
+    // Rows of nothing stand where a thread block has fewer steps or operands.
     copyTo(memory, 0, tables.steps, layout.maxSteps); // without pieces
     copyTo(memory, layout.piecesAt, tables.pieces);
     copyTo(memory, layout.operandsAt, tables.operands, layout.maxOperands, none);

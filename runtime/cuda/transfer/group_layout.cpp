@@ -1,3 +1,5 @@
+// Sorts the transfers of a group by direction, cuts them into pieces, and divides the pieces among
+// thread groups.
 #include "runtime/cuda/transfer/group_layout.h"
 
 #include <algorithm>
@@ -20,6 +22,7 @@ void divideGroups(GroupLayout &layout) {
   const uint32_t most = wanted <= kMostGroups
                             ? kMostDirectionGroups
                             : kSharedGroups / static_cast<uint32_t>(layout.directions.size());
+  // Each group has a piece of its own, unless some direction has more pieces than groups.
   layout.isSpread = true;
   for (TransferDirection &direction : layout.directions) {
     direction.firstGroup = layout.numGroups;
@@ -36,16 +39,19 @@ void copyToItself(GroupLayout &layout, uint32_t rank) {
       return one.peer == rank && one.isSend == isSend;
     });
   };
+  // The group must have both sides, with as many parts.
   const auto sent = find(true), received = find(false);
   const auto end = layout.directions.end();
   if (sent == end || received == end || sent->numParts != received->numParts)
     return;
+  // Part for part, both sides must have the same count and type.
   for (uint32_t i = 0; i < sent->numParts; ++i) {
     const TransferPart &from = layout.parts[sent->firstPart + i];
     const TransferPart &to = layout.parts[received->firstPart + i];
     if (from.count != to.count || from.type != to.type)
       return;
   }
+  // The receives become copies of the sends, which are no direction any more.
   received->isCopy = true;
   received->copiedFrom = sent->firstPart;
   received->numPieces = 0;
@@ -63,6 +69,7 @@ uint32_t warpsFor(const GroupLayout &layout, const PairGeometry &pairs) {
   constexpr uint64_t kMostDirectionBytes = 16 << 10, kMostSmallBytes = 64 << 10;
   constexpr uint64_t kBytesOfWarp = 1 << 10;
   constexpr uint32_t kMostWarps = kSmallThreads / 32, kMostSmallPieces = 32;
+  // The group is small if each direction, and all together, have few bytes and pieces.
   uint64_t bytes = 0, largest = 0;
   for (const TransferDirection &direction : layout.directions) {
     uint64_t own = 0;
@@ -81,6 +88,7 @@ uint32_t warpsFor(const GroupLayout &layout, const PairGeometry &pairs) {
       layout.parts.size() > kPartsInline)
     return 0;
   static_assert(kMostDirections <= kMostWarps);
+  // A warp for each KiB of the largest direction, as far as the block has warps for all.
   const uint64_t most = kMostWarps / layout.directions.size();
   const uint64_t enough = std::bit_ceil((largest + kBytesOfWarp - 1) / kBytesOfWarp);
   return static_cast<uint32_t>(std::min(std::max<uint64_t>(enough, 1), std::bit_floor(most)));
@@ -97,15 +105,18 @@ PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t
   pairs.begin = begin;
   pairs.numRanks = numRanks;
   pairs.numSlots = kSlotsOfPair;
+  // With little memory, transfers leave more of it to calls.
   const uint64_t bytes =
       memoryBytes >= kEnoughMemory ? std::min(memoryBytes / 8, kMostBytes) : memoryBytes / 16;
   const auto perSlot = [&](uint64_t of, uint64_t rings) {
     return of / std::max<uint64_t>(rings, 1) / kSlotsOfPair / kUnit * kUnit;
   };
+  // Lines get an eighth, unless their slots would become too small.
   if (hasLines && perSlot(bytes / 8, numRanks) >= kFewestLineBytes)
     pairs.lineBytes = std::min(perSlot(bytes / 8, numRanks), kMostLineBytes);
   const uint64_t lines = 2 * pairs.lineBytes * numRanks * kSlotsOfPair;
   pairs.slotBytes = std::min(perSlot(bytes - lines, pairs.numRings()), kMostSlotBytes);
+  // Small sends must end without their receivers, which needs room for them.
   if (pairs.slotBytes * kSlotsOfPair < transfer::kEagerBytes)
     pairs.numSlots = 0;
   return pairs;
@@ -113,6 +124,7 @@ PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t
 
 StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfers,
                                       const PairGeometry &pairs, uint32_t ownRank, bool mayCopy) {
+  // By direction and peer; transfers of one direction stay in the order of their calls.
   std::vector<const daemon::Transfer *> sorted;
   for (const daemon::Transfer &transfer : transfers)
     sorted.push_back(&transfer);
@@ -121,6 +133,7 @@ StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfer
   });
   GroupLayout layout;
   for (const daemon::Transfer *transfer : sorted) {
+    // Another peer, or the other side: a new direction.
     if (layout.directions.empty() || layout.directions.back().isSend != transfer->isSend ||
         layout.directions.back().peer != transfer->peer) {
       TransferDirection next;
@@ -131,6 +144,7 @@ StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfer
     }
     TransferDirection &direction = layout.directions.back();
     const transfer::Part &part = transfer->part;
+    // Its pieces follow those of the parts before.
     const uint64_t pieces = pairs.pieces(part.bytes(), transfer->peer == ownRank);
     if (direction.numPieces + pieces > kMostPieces)
       return Status(StatusCode::InvalidArgument,

@@ -1,3 +1,5 @@
+// Pinned tables for large groups: taken from a pool, and given back when no kernel can look at
+// them.
 #include "runtime/cuda/transfer/part_lists.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -36,6 +38,7 @@ PartList::~PartList() {
 
 StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart> parts) {
   constexpr uint64_t kSmallest = 1024;
+  // An unused one that is large enough.
   std::shared_ptr<PartList> list;
   {
     std::lock_guard lock(pool().mutex);
@@ -48,6 +51,7 @@ StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart>
     }
   }
   if (!list) {
+    // Rounded up, so that later groups fit as well.
     const uint64_t capacity = std::bit_ceil(std::max<uint64_t>(parts.size(), kSmallest));
     void *memory = nullptr;
     Status made = toStatus(
@@ -57,12 +61,14 @@ StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart>
       return made;
     list.reset(new PartList(static_cast<char *>(memory), capacity));
   }
+  // The kernel sets this once it needs the table no more.
   *list->over() = 0;
   std::ranges::copy(parts, reinterpret_cast<TransferPart *>(list->memory + kHeader));
   return list;
 }
 
 Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t captured) {
+  // The graph that the capture makes.
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
   Status asked = toStatus(
@@ -70,6 +76,7 @@ Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t capture
       "asking which graph is captured");
   if (!asked.ok())
     return asked;
+  // The graph owns a reference, which goes when the graph and its instances go.
   auto *kept = new std::shared_ptr<PartList>(list);
   cudaUserObject_t object = nullptr;
   Status made =

@@ -59,15 +59,18 @@ public:
         direction(arguments.directions[number]),
         state(*arguments.pairs.state(arguments.onDevice, direction.isSend, direction.peer)),
         reports{arguments, direction, state}, watch(arguments.bound) {
+    // The first pieces of this lane's column, as bits.
     for (uint32_t apart = columns; apart < kFirstPieces; apart *= 2)
       inColumn |= inColumn << apart;
     inColumn <<= column;
+    // The group's own direction, and the piece of it that the group tries to claim first.
     own = ownDirection(group);
     const TransferDirection &home = arguments.directions[own];
     const uint32_t first = group - home.firstGroup;
     homeLane = own * columns + first % columns;
     held = first < kFirstPieces && first < home.numPieces ? first : kNone;
     mayEndEarly = arguments.isSpread;
+    // The first parts of each direction lie near.
     for (uint32_t d = 0; d < arguments.numDirections; ++d)
       load(d, 0);
     begin();
@@ -334,6 +337,7 @@ private:
 
   /// Room on the device is others', unless this is the last group of the kernel that is there.
   __device__ bool makeRoom() {
+    // The piece that it holds is open again before it counts as gone.
     if (held != kNone) {
       if (number == own && isFirst)
         atomicAnd(word(state.taken), ~(1ull << held));
@@ -345,6 +349,7 @@ private:
     }
     bool may = false;
     DirectionState &first = firstState();
+    // Groups leave one by one, and never the last one of the kernel.
     if (lane == 0) {
       const uint32_t ended = device::detail::look(&first.ended);
       may = (ended % kLeft) + 1 < arguments.numGroups &&
@@ -437,6 +442,7 @@ private:
     const PairGeometry &pairs = arguments.pairs;
     char *own = arguments.arenas[arguments.rank], *other = arguments.arenas[of.peer];
     const uint64_t piece = numbers.nextPiece + index, use = useOf(piece);
+    // Which part of the buffer it is, and where it passes through.
     const uint32_t slot = slotOf(piece);
     const uint64_t each = bytesOfPiece(of, part);
     const uint64_t offset = (index - part.firstPiece) * each, left = part.bytes() - offset;
@@ -444,6 +450,7 @@ private:
     char *const holder = of.isSend ? other : own;
     const uint32_t owner = of.isSend ? of.peer : arguments.rank;
     const uint32_t source = of.isSend ? arguments.rank : of.peer;
+    // The same for all kinds of pieces.
     next.isNone = false;
     next.isSend = of.isSend;
     next.buffer = part.buffer + offset;
@@ -455,15 +462,18 @@ private:
     next.part = which;
     next.countWord = nullptr;
     next.word = nullptr;
+    // A copy to oneself reads the send's buffer in the place of a slot.
     if (of.isCopy) {
       next.slot = partsOf(of.copiedFrom)[which].buffer + offset;
     } else if (of.isSend) {
+      // A send fills the slot at the destination, whose header says so.
       SlotHeader *header = pairs.header(other, arguments.rank, slot);
       next.word = &header->filled;
       next.value = filledWord(use, part.type);
       next.countWord = &header->count;
       next.count = countWord(use, part.count);
     } else {
+      // A receive tells the source that the slot is empty.
       next.word = pairs.emptied(other, arguments.rank, slot);
       next.value = use + 1;
       if (countIn(countSeen) != part.count || typeIn(filledSeen) != part.type) {

@@ -23,6 +23,7 @@ public:
   /// Data of a buffer of any alignment.
   __device__ void store(uint32_t time, const char *buffer) const {
     const bool isAligned = areWords(buffer);
+    // All loads come before the first store, so that they are in flight together.
     uint64_t data[kAtOnce];
 #pragma unroll
     for (uint32_t k = 0; k < kAtOnce; ++k) {
@@ -35,6 +36,7 @@ public:
       const uint32_t begin = beginOf(time, k);
       if (begin >= bytes)
         break;
+      // Unless buffer and size are whole words, bytes are loaded one by one.
       const uint64_t word = isAligned ? data[k] : loadBytes(buffer + begin, bytes - begin);
       interpreter::cuda::storeOfLine(lines + 2 * begin, {static_cast<uint32_t>(word), flag,
                                                          static_cast<uint32_t>(word >> 32), flag});

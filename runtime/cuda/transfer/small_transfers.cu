@@ -72,6 +72,7 @@ private:
   /// False: it gave up.
   __device__ bool doPart(uint32_t which) {
     const TransferPart &part = arguments.inlined[direction.firstPart + which];
+    // A copy to oneself: all warps of the direction share it.
     if (direction.isCopy) {
       copyPart(part.buffer, arguments.inlined[direction.copiedFrom + which].buffer,
                static_cast<uint32_t>(part.bytes()), warp * 32 + lane, arguments.warpsEach * 32);
@@ -81,6 +82,7 @@ private:
     const auto bytes = static_cast<uint32_t>(part.bytes());
     const auto most = static_cast<uint32_t>(pairs.lineBytes);
     uint64_t index = part.firstPiece;
+    // Each set of warps does its own pieces; a part without bytes has one piece, too.
     uint32_t offset = 0;
     do {
       const bool isDone =
@@ -100,6 +102,7 @@ private:
     const uint64_t use = piece / pairs.numSlots;
     char *lines = pairs.lines(arena(direction.isSend), sourceRank(), slot);
     SlotHeader *header = pairs.header(arena(direction.isSend), sourceRank(), slot);
+    // The threads of a piece share its lines.
     Lines mine(lines, lineFlag(use), bytes, rank, size);
     return direction.isSend ? send(part, which, offset, mine, header, slot, use)
                             : receive(part, which, offset, mine, header, use);
@@ -121,6 +124,7 @@ private:
   }
   __device__ bool awaitCredit(uint32_t which, uint32_t slot, uint64_t use) {
     uint64_t over = 0;
+    // The lane that looked at this slot tells the others.
 #pragma unroll
     for (uint32_t k = 0; k < kSlotsOfLane; ++k)
       if (const uint64_t here = __shfl_sync(~0u, credit[k], static_cast<int>(slot % 32));
@@ -130,6 +134,7 @@ private:
       if (!mayWaitOn(which))
         return false;
       over = loadWord(arguments.pairs.emptied(arena(false), direction.peer, slot));
+      // The first look is from before the part: look again until the use is over.
       over = __shfl_sync(~0u, over, 0);
     }
     return true;
@@ -139,6 +144,7 @@ private:
                        const Lines &lines, SlotHeader *header, uint32_t slot, uint64_t use) {
     if (!awaitCredit(which, slot, use))
       return false;
+    // The header comes before the lines, which say by themselves that they are there.
     if (rank == 0) {
       storeWord(&header->count, countWord(use, part.count));
       storeWord(&header->filled, filledWord(use, part.type));
@@ -176,6 +182,7 @@ private:
 
   /// After a look in vain.
   __device__ bool mayWaitOn(uint32_t which) {
+    // Most polls look at nothing but the words that are waited for.
     if (!watch.isDue())
       return true;
     const Verdict verdict = watch.look(direction.peer);
@@ -193,6 +200,7 @@ private:
   /// behind this one in its stream find all of it, those that wait for the number nothing else.
   __device__ void end() {
     bool isLast = false;
+    // The warp that comes last goes on: all others have loaded and stored.
     __syncwarp();
     if (lane == 0) {
       __threadfence_block();
@@ -200,6 +208,7 @@ private:
     }
     if (!__shfl_sync(~0u, isLast, 0))
       return;
+    // Slots of received pieces are free for the source.
     const bool isReceived = !direction.isSend && !direction.isCopy;
     for (uint32_t i = lane; isReceived && i < direction.numPieces; i += 32) {
       const uint64_t piece = numbers.nextPiece + i;
@@ -209,6 +218,7 @@ private:
     }
     if (lane != 0)
       return;
+    // The numbers move on before the next kernel may take the direction.
     numbers.nextTransfer += direction.numParts;
     if (!direction.isCopy)
       numbers.nextPiece += direction.numPieces;

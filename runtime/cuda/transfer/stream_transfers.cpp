@@ -1,3 +1,5 @@
+// Groups of transfers as kernels in streams: checked and laid out, put behind what their streams
+// have, and remembered by direction.
 #include "runtime/cuda/transfer/stream_transfers.h"
 
 #include "runtime/base/data_type.h"
@@ -36,8 +38,10 @@ StatusOr<unsigned long long> captureOf(std::span<const cudaStream_t> streams) {
         "looking at the stream");
     if (!asked.ok())
       return asked;
+    // CUDA has given up such a capture, and takes nothing more into it.
     if (status == cudaStreamCaptureStatusInvalidated)
       return invalid("the capture of a stream is invalid; end it");
+    // A stream that is not captured has 0: all streams of the group must agree.
     id = status == cudaStreamCaptureStatusActive ? id : 0;
     if (i != 0 && id != first)
       return invalid("streams of one group must all be captured, in one capture, or none of them");
@@ -88,6 +92,7 @@ StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGe
   std::unique_ptr<StreamTransfers> made(new StreamTransfers(fabric, memory, pairs, watch, timeout));
   OnDevice on(memory.device());
   void *pinned = nullptr;
+  // Kernels and pinned memory are there before anything runs that these could wait for.
   Status status = toStatus(static_cast<cudaError_t>(loadTransfers()), "loading transfers");
   if (status.ok())
     status = toStatus(static_cast<cudaError_t>(loadSmallTransfers()), "loading small transfers");
@@ -132,6 +137,7 @@ Status StreamTransfers::check(const daemon::Transfer &transfer, bool isCaptured)
 
 /// Nothing is put into a stream.
 Status StreamTransfers::prepare(const Request &request, Prepared &prepared) const {
+  // Everything that may be refused comes first; nothing is locked, and nothing changes.
   if (pairs.numSlots == 0)
     return invalid("the communicator has too little device memory for transfers: set arenaBytes "
                    "to " +
@@ -154,9 +160,11 @@ Status StreamTransfers::prepare(const Request &request, Prepared &prepared) cons
 StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer> transfers,
                                                 Prepared &prepared) const {
   const uint32_t own = fabric.rank();
+  // Sends that were not received yet come first, so a copy must not overtake them.
   const bool mayCopy = !isApartFromItself.load(std::memory_order_relaxed) &&
                        notReceived.load(std::memory_order_relaxed) == 0;
   auto layout = GroupLayout::of(transfers, pairs, own, mayCopy);
+  // Count the sides that are apart: later groups may copy again once they are even.
   for (size_t d = 0; layout.ok() && d < layout->directions.size(); ++d) {
     const TransferDirection &direction = layout->directions[d];
     if (direction.peer != own || direction.isCopy)
@@ -170,6 +178,7 @@ StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer
 
 Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) const {
   TransferArguments &arguments = prepared.arguments;
+  // Where arenas and slots lie, and how the work is divided.
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     arguments.arenas[r] = memory.arena(r);
   arguments.onDevice = memory.onDevice();
@@ -180,9 +189,11 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
   arguments.warpsEach = layout.warpsEach;
   arguments.numDirections = static_cast<uint32_t>(layout.directions.size());
   std::ranges::copy(layout.directions, arguments.directions);
+  // The deadline, and the time after which a thread group makes room.
   arguments.bound = watch.bound(kTransferPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000);
   arguments.bound.leaveAfter = std::chrono::nanoseconds(kLeaveAfter).count();
   arguments.mismatch = mismatch;
+  // Few parts travel with the arguments; a larger table lies in pinned memory.
   if (layout.parts.size() <= kPartsInline) {
     std::ranges::copy(layout.parts, arguments.inlined);
     return {};
@@ -192,6 +203,7 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
     return list.status();
   prepared.list = *list;
   arguments.parts = (*list)->parts();
+  // A graph keeps its table; of an eager one the kernel says when it is over.
   if (prepared.capture == 0)
     arguments.isOver = (*list)->over();
   return {};
@@ -201,6 +213,7 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
 
 Status StreamTransfers::run(std::span<const Request> requests) {
   Status first;
+  // Prepare all ranks' transfers first: an error then leaves no trace.
   std::vector<Prepared> all;
   for (const Request &request : requests) {
     Prepared prepared;
@@ -211,11 +224,13 @@ Status StreamTransfers::run(std::span<const Request> requests) {
     else if (first.ok())
       first = request.of->fabric.failure();
   }
+  // Ranks that share a stream must not wait in it for each other.
   for (Prepared &one : all)
     one.isApart = std::ranges::any_of(all, [&](const Prepared &other) {
       return &other != &one &&
              std::ranges::find_first_of(one.streams, other.streams) != one.streams.end();
     });
+  // Locks are taken by address, so that two groups cannot block each other.
   std::vector<StreamTransfers *> ranks;
   for (const Prepared &one : all)
     ranks.push_back(one.of);
@@ -244,6 +259,7 @@ Status StreamTransfers::enqueue(std::span<Prepared> all) {
     for (Prepared &one : all)
       if (!isDone(one, &StreamTransfers::launch) && all.size() > 1)
         one.of->fabric.fail(first); // others of the group are in their streams
+  // Whatever follows a kernel that is in its stream is ordered behind it, also after an error.
   for (Prepared &one : all)
     if (one.isLaunched)
       (void)isDone(one, &StreamTransfers::end);
@@ -257,14 +273,17 @@ Status StreamTransfers::enqueue(std::span<Prepared> all) {
 /// The stream that executes waits for what the others have, and for its turns.
 Status StreamTransfers::begin(Prepared &prepared) {
   Status status;
+  // Numbers come from the device in a graph: those of the host must have been used.
   if (prepared.capture != 0 && !hasGraphs)
     status = awaitNumbered();
+  // The table lives as long as the graph.
   if (status.ok() && prepared.list && prepared.capture != 0)
     status = keepWithGraph(prepared.list, prepared.streams[0]);
   if (status.ok() && prepared.isApart)
     status = standApart(prepared);
   if (status.ok() && prepared.capture == 0 && held.isWatched())
     status = hold(prepared);
+  // The first stream executes, and waits for all others.
   for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i) {
     auto event = record(prepared.streams[i]);
     status = event.ok() ? toStatus(cudaStreamWaitEvent(prepared.streams[0], (*event)->event, 0),
@@ -281,15 +300,18 @@ Status StreamTransfers::standApart(Prepared &prepared) {
   Status status = streamNumber(prepared.streams[0], prepared.capture, number);
   if (!status.ok())
     return status;
+  // The stream that stands in for this one already.
   auto found = std::ranges::find_if(aparts, [&](const Apart &apart) {
     return apart.insteadOf == number && apart.capture == prepared.capture;
   });
+  // Else one whose capture has ended.
   if (found == aparts.end() && prepared.capture != 0)
     found = std::ranges::find_if(aparts, [](const Apart &apart) {
       cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
       return apart.capture != 0 && cudaStreamIsCapturing(apart.stream, &capture) == cudaSuccess &&
              capture == cudaStreamCaptureStatusNone;
     });
+  // Else another one.
   if (found == aparts.end()) {
     cudaStream_t made = nullptr;
     status = toStatus(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
@@ -299,6 +321,7 @@ Status StreamTransfers::standApart(Prepared &prepared) {
   }
   found->insteadOf = number;
   found->capture = prepared.capture;
+  // It executes in the place of the request's first stream.
   prepared.streams.insert(prepared.streams.begin(), found->stream);
   return {};
 }
@@ -321,6 +344,7 @@ Status StreamTransfers::takeTurns(Prepared &prepared) {
   Status status = streamNumber(prepared.streams[0], prepared.capture, prepared.firstStream);
   if (status.ok() && prepared.capture == 0)
     status = useStream(prepared.streams[0], prepared.firstStream);
+  // Each direction may have had its last kernel in another stream.
   for (uint32_t d = 0; d < arguments.numDirections && status.ok(); ++d) {
     TransferDirection &direction = arguments.directions[d];
     const Turn &turn = turnOf(direction);
@@ -352,6 +376,7 @@ Status StreamTransfers::launch(Prepared &prepared) {
                "launching transfers");
   if (!status.ok())
     return status;
+  // From here on the kernel will run: its effects are counted.
   prepared.isLaunched = true;
   notReceived.fetch_add(prepared.toItself, std::memory_order_relaxed);
   if (prepared.isApartFromItself)
@@ -359,6 +384,7 @@ Status StreamTransfers::launch(Prepared &prepared) {
   hasGraphs |= prepared.capture != 0;
   if (prepared.list && prepared.capture == 0)
     lists.push_back(prepared.list);
+  // Tables of kernels that are over go back, oldest first.
   while (!lists.empty() && loadShared(lists.front()->over(), std::memory_order_acquire) != 0)
     lists.pop_front();
   return {};
@@ -367,6 +393,7 @@ Status StreamTransfers::launch(Prepared &prepared) {
 /// It is in its stream, and nobody can take it out.
 Status StreamTransfers::end(Prepared &prepared) {
   Status status;
+  // An event, where a later kernel or another stream may have to wait for this one.
   std::shared_ptr<Event> behind;
   if (prepared.capture != 0 || hasGraphs || hasStreams || prepared.streams.size() > 1) {
     auto recorded = record(prepared.streams[0]);
@@ -374,9 +401,11 @@ Status StreamTransfers::end(Prepared &prepared) {
     if (recorded.ok())
       behind = *recorded;
   }
+  // Everything behind the group in its other streams waits for it.
   for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i)
     status =
         toStatus(cudaStreamWaitEvent(prepared.streams[i], behind->event, 0), "joining streams");
+  // Each direction remembers where its last kernel is.
   for (uint32_t d = 0; d < prepared.arguments.numDirections; ++d) {
     const TransferDirection &direction = prepared.arguments.directions[d];
     Turn &turn = turnOf(direction);
@@ -393,6 +422,7 @@ Status StreamTransfers::end(Prepared &prepared) {
   }
   if (status.ok())
     return {};
+  // Without that event later transfers might overtake these.
   fabric.fail({status.code(), "rank " + std::to_string(fabric.rank()) +
                                   ": transfers are in their stream, and what orders the next ones "
                                   "behind them could not be put there: " +
@@ -426,6 +456,7 @@ StatusOr<std::vector<DirectionState>> StreamTransfers::states() {
 /// Without graphs.
 StatusOr<bool> StreamTransfers::areNumbersReached() {
   auto found = states();
+  // Each direction must have counted as many transfers as the host has enqueued.
   if (!found.ok())
     return found.status();
   bool areReached = true;
@@ -442,6 +473,7 @@ Status StreamTransfers::awaitNumbered() {
     auto areReached = areNumbersReached();
     if (!areReached.ok())
       return areReached.status();
+    // Every number that the host gave has been used.
     if (*areReached)
       return {};
     if (fabric.failed())
@@ -472,9 +504,11 @@ StatusOr<bool> StreamTransfers::isOver() {
 }
 
 std::string StreamTransfers::describe(const GivingUp &where) const {
+  // The words mean what TransferReports has put into them.
   const bool isSend = where.context.instruction != 0;
   const bool isRefused = where.isBeginning != 0;
   const std::string own = std::to_string(fabric.rank());
+  // Two kernels had the same direction.
   if (isRefused && where.obstacle.what == kTwoReplays)
     return "rank " + own +
            " gave up in transfers: others to or from the same rank run beside them. What graphs "
@@ -485,10 +519,12 @@ std::string StreamTransfers::describe(const GivingUp &where) const {
     return std::to_string(count) + " elements of type " +
            (type < kNumDataTypes ? nameOf(static_cast<DataType>(type)) : "unknown");
   };
+  // The two sides differ in count or type; the kernel has stored both.
   if (isRefused)
     return "transfer " + number + " from rank " + peer + " to rank " + own + ": rank " + peer +
            " sends " + elements(mismatch->otherCount, mismatch->otherType) + ", rank " + own +
            " receives " + elements(mismatch->ownCount, mismatch->ownType);
+  // It has waited too long for the other side.
   return "rank " + own + " gave up in transfer " + number + (isSend ? " to rank " : " from rank ") +
          peer + ": it waits for rank " + peer + (isSend ? " to receive" : " to send");
 }

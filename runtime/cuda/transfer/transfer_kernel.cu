@@ -35,11 +35,13 @@ public:
 
   __device__ void run() {
     for (uint32_t number = 0;; ++number) {
+      // The leader arrives at this barrier with each piece that it gives.
       asm volatile("bar.sync %0, %1;" ::"r"(meetingOf(number)), "n"(kGroupThreads) : "memory");
       const Piece &piece = shared.pieces[number % 2];
       if (piece.isNone)
         return;
       carry(piece);
+      // The leader counts the warps that have copied, not the threads.
       __syncwarp();
       if (threadIdx.x % 32 == 0) {
         __threadfence_block();
@@ -94,6 +96,8 @@ public:
       if (hasFailed())
         break;
       const Piece *const busy = given != told ? &shared.pieces[told % 2] : nullptr;
+      // With two pieces given there is no place for a third: only look whether the copies still
+      // move.
       const Found found = given - told == 2 ? chooser.lookAround(*busy)
                                             : chooser.look(shared.pieces[given % 2], busy);
       if (found == Found::Piece)
@@ -103,6 +107,7 @@ public:
     while (given - told == 2)
       tellOfCopied(); // the place is needed
     __syncwarp();
+    // An empty piece tells the carriers that nothing follows.
     if (threadIdx.x % 32 == 0)
       shared.pieces[given % 2].isNone = true;
     meet();
@@ -122,15 +127,18 @@ private:
   /// The other side, of pieces that are copied. Of what was received all loads have ended: their
   /// values were stored.
   __device__ void tellOfCopied() {
+    // A piece is copied once each copying warp has counted it.
     const uint32_t copied = device::detail::look(&shared.numCopied);
     if (given == told || !__all_sync(~0u, copied - told * kCopyWarps >= kCopyWarps))
       return;
     const Piece &piece = shared.pieces[told % 2];
+    // After a failure the other side is told nothing.
     if (threadIdx.x % 32 == 0 && piece.word != nullptr && !hasFailed()) {
       __threadfence_block();
       if (!piece.isSend) {
         storeWord(piece.word, piece.value);
       } else if (piece.lineFlag == 0) {
+        // The count comes before `filled`, and both behind the data.
         storeWord(piece.countWord, piece.count);
         fenceSystem();
         storeWord(piece.word, piece.value);
@@ -154,6 +162,7 @@ private:
 
 __global__ void __launch_bounds__(kGroupThreads *kGroupsOfBlock, 1)
     transfer(const __grid_constant__ TransferArguments arguments) {
+  // The thread groups of a block work independently of each other.
   __shared__ GroupShared all[kGroupsOfBlock];
   GroupShared &shared = all[threadIdx.x / kGroupThreads];
   if (threadIdx.x % kGroupThreads == 0) {
@@ -164,6 +173,7 @@ __global__ void __launch_bounds__(kGroupThreads *kGroupsOfBlock, 1)
   const uint32_t group = (blockIdx.x * blockDim.x + threadIdx.x) / kGroupThreads;
   if (group >= arguments.numGroups)
     return;
+  // The first warp leads; the others carry what it gives them.
   if (threadIdx.x % kGroupThreads < 32)
     Leader(arguments, shared, group).run();
   else

@@ -1,3 +1,4 @@
+// Reports of kernels that gave up, from the words that they left.
 #include "runtime/cuda/watch/describe_giving_up.h"
 
 #include "runtime/cuda/tables/replay_word.h"
@@ -8,6 +9,7 @@ namespace occl::cuda {
 namespace {
 
 std::string describeObstacle(const interpreter::Obstacle &obstacle) {
+  // The text continues "waits for".
   std::string peer = "rank " + std::to_string(obstacle.peer);
   switch (obstacle.reason) {
   case interpreter::BlockReason::Data:
@@ -50,8 +52,10 @@ std::string describeCall(const daemon::CollectiveSpec &spec) {
 
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank) {
+  // The head of every report: rank, call and shape.
   std::string text = "rank " + std::to_string(rank) + " gave up in call " +
                      std::to_string(where.invocation) + ", " + describeCall(spec) + ": ";
+  // It had not begun: the call was refused, or an earlier one or another rank was late.
   if (where.isBeginning != 0) {
     if (where.obstacle.what == kOtherCall)
       return text + "rank " + std::to_string(where.obstacle.peer) +
@@ -65,6 +69,7 @@ std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec
     return text + "waits for rank " + std::to_string(where.obstacle.peer) +
            why[where.obstacle.what % 3];
   }
+  // It stood at an instruction of its plan.
   return text +
          insight::describePosition(spec.plan.get(),
                                    {rank, where.block, where.context.instruction}) +

@@ -1,3 +1,4 @@
+// An event behind the work that waits says when its stream is held no longer.
 #include "runtime/cuda/watch/held_launch.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -16,6 +17,7 @@ StreamMark::~StreamMark() {
 
 void StreamMark::put(cudaStream_t stream) {
   cudaEventRecord(event, stream);
+  // The flag comes after the event, so that nobody asks for an event that is not recorded.
   isPut.store(true, std::memory_order_release);
 }
 
@@ -30,6 +32,7 @@ StatusOr<std::shared_ptr<StreamMark>> hold(HeldStreams &held, int device, cudaSt
   if (!status.ok())
     return status;
   auto mark = std::make_shared<StreamMark>(device);
+  // The stream counts as held from here on, before anything that waits is put into it.
   held.enterUntil(which, [mark] { return mark->isPassed(); });
   return mark;
 }

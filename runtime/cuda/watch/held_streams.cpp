@@ -1,3 +1,4 @@
+// Streams that wait, by number, and the daemons that have somebody stay as long as there are any.
 #include "runtime/cuda/watch/held_streams.h"
 
 #include <memory>
@@ -50,6 +51,7 @@ template <class Change> void HeldStreams::enterWith(uint64_t stream, const Chang
     if (isSeenTo)
       return;
   }
+  // Without `mutex`, since daemons may take as long as a launch.
   ensureLookouts();
 }
 
@@ -62,6 +64,7 @@ void HeldStreams::ensureLookouts() {
     if (isSeenTo)
       return;
   }
+  // The entry of this thread's stream stays until all daemons have been asked.
   bool isDone = true;
   for (StrictDaemon *daemon : daemons)
     isDone = daemon->ensureLookout() && isDone;
@@ -87,6 +90,7 @@ void HeldStreams::sweep() {
       for (const IsOver &isOver : held.isOver)
         asked.emplace_back(stream, isOver);
   }
+  // Without locks, since the functions may take as long as CUDA does.
   std::erase_if(asked, [](const auto &entry) { return !(*entry.second)(); });
   if (asked.empty())
     return;

@@ -1,3 +1,4 @@
+// A thread of each rank that looks at the words of its kernels every two milliseconds.
 #include "runtime/cuda/watch/host_watch.h"
 
 #include "runtime/base/long_wait.h"
@@ -26,6 +27,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
   std::unique_ptr<HostWatch> watch(
       new HostWatch(fabric, device, connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")),
                     std::move(describe)));
+  // Words that host and kernels share, and one of the device alone.
   OnDevice on(device);
   Status status = on.status();
   void *pinned = nullptr, *word = nullptr;
@@ -33,6 +35,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
     status = toStatus(cudaHostAlloc(&pinned, sizeof(HostWords), cudaHostAllocMapped),
                       "allocating pinned memory");
   if (status.ok()) {
+    // Others count the rank's waits from now on.
     watch->words = new (pinned) HostWords;
     waitingOnDevices().add(device, *watch->words);
     status = toStatus(cudaMalloc(&word, sizeof(uint32_t)), "allocating device memory");
@@ -43,6 +46,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
   }
   if (!status.ok())
     return status;
+  // The thread comes last, since it looks at all of that.
   try {
     watch->thread = Thread([watch = watch.get()] { watch->run(); });
   } catch (const std::system_error &error) {
@@ -52,6 +56,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
 }
 
 HostWatch::~HostWatch() {
+  // The thread ends first, since it uses the words.
   {
     std::lock_guard lock(mutex);
     isEnding = true;
@@ -62,6 +67,7 @@ HostWatch::~HostWatch() {
   OnDevice on(device);
   if (words)
     waitingOnDevices().remove(*words);
+  // Kernels may still store into the words.
   if (isAbandoned)
     return;
   if (hasGivenUp)
@@ -76,6 +82,7 @@ void HostWatch::run() {
   std::unique_lock lock(mutex);
   while (!isEnding) {
     lock.unlock();
+    // After a failure all kernels are to end, and nothing more is looked at.
     if (fabric.failed())
       endAll();
     else
@@ -89,6 +96,7 @@ void HostWatch::run() {
 /// Kernels wait for the rank. One that has left, or whose process is gone, harms nobody who does
 /// not need it.
 void HostWatch::failIfGone(uint32_t rank, SteadyClock::time_point now) {
+  // One word may be late, so the rank must be named several times.
   if (!fabric.isGone(rank) || !goneRanks.isStillAwaited(rank, now))
     return;
   std::string wait = "rank " + std::to_string(fabric.rank()) + " waits for it";
@@ -104,10 +112,12 @@ void HostWatch::failIfGivenUp() {
 
 void HostWatch::look() {
   failIfGivenUp();
+  // What kernels have said since the last look; a kernel that waits says it again.
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
   const auto now = SteadyClock::now();
   if (awaited != 0)
     lookForLongWaits(awaited - 1, now);
+  // The last value is told when the waits are over, too.
   if (awaited != 0 || isWaiting) {
     const uint32_t waiting = longWaits.numWaiting(now);
     isWaiting = waiting != 0;
@@ -127,6 +137,7 @@ void HostWatch::lookForLongWaits(uint32_t awaited, SteadyClock::time_point now) 
 }
 
 Status HostWatch::checkConnections(bool mayQueueBehindOwn) const {
+  // A stream that is held already takes no further connection.
   const Status status =
       cuda::checkConnections(device, waitingOnDevices().waitingNow(device), connections);
   const bool isHeldAlready =

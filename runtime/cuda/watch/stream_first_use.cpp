@@ -1,3 +1,4 @@
+// Gives a new stream its first work, one stream at a time, and waits for it.
 #include "runtime/cuda/watch/stream_first_use.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -38,6 +39,7 @@ Status writeIn(cudaStream_t stream) {
     return target.status();
   status =
       toStatus(cudaMemsetAsync(*target, 0, sizeof(uint32_t), stream), "the first work of a stream");
+  // Polled with a deadline: others may keep the device busy.
   cudaError_t state = cudaErrorNotReady;
   for (Deadline deadline(kPatience); status.ok() && state == cudaErrorNotReady;) {
     state = cudaStreamQuery(stream);
@@ -59,6 +61,7 @@ Status useStream(cudaStream_t stream, unsigned long long number) {
   std::lock_guard lock(mutex);
   if (seen.load(std::memory_order_acquire) == number + 1)
     return {};
+  // A stream with work in it has had its first.
   const cudaError_t state = cudaStreamQuery(stream);
   Status status;
   if (state != cudaErrorNotReady) // else it has work

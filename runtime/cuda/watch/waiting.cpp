@@ -1,3 +1,4 @@
+// Counts, over all communicators of the process, how many kernels and streams wait on a device.
 #include "runtime/cuda/watch/waiting.h"
 
 #include "runtime/sync/atomic.h"
@@ -48,14 +49,17 @@ void WaitingOnDevices::setHeld(int device, const void *who, uint32_t streams) {
 
 uint32_t WaitingOnDevices::count(int device) {
   std::lock_guard lock(mutex);
+  // Streams that are held by daemons.
   uint32_t streams = 0;
   for (const auto &[where, number] : held)
     streams += where.first == device ? number : 0;
+  // Kernels, by the time at which each has last said that it waits.
   std::vector<uint64_t> times;
   for (const Rank &rank : ranks)
     for (uint32_t place = 0; rank.device == device && place < kMaxShapes; ++place)
       if (uint64_t time = lastWait(*rank.words, place); time != 0)
         times.push_back(time);
+  // Device clocks cannot be compared with the host's: the latest word stands for the present.
   const uint64_t latest = times.empty() ? 0 : *std::ranges::max_element(times);
   return streams + static_cast<uint32_t>(std::ranges::count_if(
                        times, [&](uint64_t time) { return latest - time <= kRecent; }));
@@ -86,6 +90,7 @@ WaitingOnDevices &waitingOnDevices() {
 }
 
 uint32_t connectionsFrom(const char *value) {
+  // CUDA takes at most 32, and 8 if nothing or nonsense is set.
   char *end = nullptr;
   long given = value ? std::strtol(value, &end, 10) : 0;
   if (!value || end == value || given < 1)
@@ -135,6 +140,7 @@ std::string describeConnections(int device, uint32_t waiting, uint32_t connectio
 }
 
 Status checkConnections(int device, uint32_t waiting, uint32_t connections) {
+  // With one connection all ranks keep one order anyway.
   if (connections == 1 || waiting + 1 < connections)
     return {};
   return {StatusCode::Again,

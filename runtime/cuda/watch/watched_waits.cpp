@@ -1,3 +1,4 @@
+// Finds waits that last, by place, in the times that kernels leave.
 #include "runtime/cuda/watch/watched_waits.h"
 
 #include "runtime/sync/atomic.h"
@@ -15,12 +16,14 @@ std::vector<LongWaits::Found> LongWaits::look(const HostWords &words, uint32_t a
     Seen &wait = seen[place];
     if (at <= wait.last) // or of a thread block whose word came late
       continue;
+    // After a gap another kernel waits here: its wait began before its first word.
     if (wait.last == 0 || at - wait.last >= kSilent)
       wait = {at - kSilent, at, false, rank, now};
     wait.last = at;
     wait.changed = now;
     if (awaited != rank)
       wait.awaited = awaited;
+    // Each wait is found once.
     if (wait.isFound || at - wait.first < static_cast<uint64_t>(atLeast.count()))
       continue;
     wait.isFound = true;
