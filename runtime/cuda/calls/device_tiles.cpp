@@ -27,7 +27,6 @@ bool hasMessage(const plan::Plan &plan, const plan::Instruction &instruction) {
 /// Whether every thread block has one message to receive, or to send, or both.
 bool isChain(const plan::Plan &plan) {
   int64_t most = 0;
-  // Count messages by thread block: a chain has at most one in each.
   for (const plan::ThreadBlock &block : plan.threadBlocks)
     most = std::max<int64_t>(
         most,

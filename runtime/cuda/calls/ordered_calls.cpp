@@ -79,7 +79,7 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
     return status;
   if (settings.crossing)
     settings.crossing->expect();
-  // The launch has succeeded: only now does the call take its number.
+  // The launch has succeeded, so the call takes its number.
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
   // In another stream the next input that is copied has to wait for this call.
@@ -99,12 +99,11 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   const bool isFirst = numCalls == settings.firstCall;
   const bool isSameStream = !isFirst && turn.stream == lastStream;
   status = checkConnections(isSameStream);
-  // The stream of the call before has had its first work.
   if (status.ok() && !isSameStream)
     status = useStream(stream, turn.stream);
   if (!status.ok() || isFirst || isSameStream)
     return status;
-  // A second stream: from now on each call leaves an event behind.
+  // A second stream: from here on each call leaves an event behind.
   hasStreams = true;
   turn.waitsOnDevice = !hasEvent && !hasGraphs;
   return hasEvent ? turns.begin(stream) : Status();
@@ -155,7 +154,7 @@ Status OrderedCalls::prepare(bool isCaptured) {
   }
   if (!isCaptured || hasGraphs)
     return {};
-  // The first captured call: from now on the device gives the numbers.
+  // The first captured call: from here on the device gives the numbers.
   Status status = awaitNumbered();
   hasGraphs = status.ok();
   graphsSince = numCalls;
@@ -178,7 +177,6 @@ Status OrderedCalls::awaitNumbered() {
     // Every call with a number of the host's has ended.
     if (*finished >= numCalls)
       return {};
-    // Nothing ends any more after a failure.
     if (fabric.failed())
       return fabric.failure();
     if (deadline.passed())
@@ -200,7 +198,7 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   auto made = makeShape(spec);
   if (!made.ok())
     return made.status();
-  // Making the shape may have freed places, so the place is chosen only now.
+  // Making the shape may have freed places, so the place is chosen behind it.
   uint32_t place = static_cast<uint32_t>(shapes.size());
   if (!freePlaces.empty())
     place = freePlaces.back();
@@ -247,7 +245,6 @@ bool OrderedCalls::forgetOldest() {
   auto finished = numFinished();
   if (!finished.ok() || hasGraphs)
     return false;
-  // Look for the least recent call among those that are over.
   auto oldest = shapes.end();
   for (auto known = shapes.begin(); known != shapes.end(); ++known)
     if (known->second.lastCall < *finished &&
@@ -292,7 +289,6 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
 StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const std::array<char *, 2> &buffers,
                                           const InputFactor &factor, bool isCaptured) {
   Scaling scaling;
-  // The factor and the divisor that the call has, if any.
   auto scale = known.shape->scaleBy(factor, isCaptured);
   if (!scale.ok())
     return scale.status();

@@ -87,7 +87,6 @@ void OrderedConnectors::describe(DeviceCollective &device) const {
   device.numOrdinals = kOrderedOrdinals;
   device.cleared = clearedWord();
   device.ring = sizes.ring;
-  // All ranks divide their memory alike.
   for (uint32_t r = 0; r < context.numRanks; ++r) {
     device.ringStrides[r] = sizes.block();
     device.ringBytes[r] = sizes.ring * sizes.block();
@@ -109,7 +108,6 @@ StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
 }
 
 StatusOr<bool> OrderedConnectors::haveOthersBegun(uint64_t number) const {
-  // One copy brings the records of all ranks.
   std::array<RankRecord, kMaxRanks> records;
   char *arena = context.memory.arena(context.rank);
   Status read = context.memory.download(

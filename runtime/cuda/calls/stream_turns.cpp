@@ -21,7 +21,6 @@ Status StreamTurns::begin(cudaStream_t stream) {
 
 Status StreamTurns::end(cudaStream_t stream) {
   Status status;
-  // There is one event, which each turn records anew.
   cudaEvent_t event = last;
   if (!event)
     status = toStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");

@@ -49,7 +49,6 @@ Status ask(const char *name, const void *address, int device, bool isCaptured) {
   Status status = toStatus(cudaPointerGetAttributes(&found, address), "asking what a buffer is");
   if (!status.ok())
     return status;
-  // Only memory of the rank's own device will do.
   switch (found.type) {
   case cudaMemoryTypeDevice:
     if (found.device == device)

@@ -80,7 +80,6 @@ Status DeviceMemory::start() {
   OnDevice on(ordinal);
   if (!on.status().ok())
     return on.status();
-  // The stream for copies is shared by the process; their end is an event of this rank.
   auto shared = sharedStreamOn(ordinal, SharedStream::Memory);
   if (!shared.ok())
     return shared.status();
@@ -173,7 +172,7 @@ Status DeviceMemory::connect() {
 
 /// Each process pins all of them.
 Status DeviceMemory::pin(uint32_t rank) {
-  // The pages may be mapped read-only until now.
+  // The pages of other processes are mapped read-only at first.
   Status status = group.allowStores(rank, hosts[rank].pages);
   if (!status.ok())
     return status;
@@ -191,7 +190,6 @@ Status DeviceMemory::pin(uint32_t rank) {
 Status DeviceMemory::import(uint32_t rank) {
   const DeviceCard &card = hosts[rank].block->card;
   std::string who = "rank " + std::to_string(rank);
-  // The own arena needs no mapping.
   if (rank == group.rank()) {
     arenas[rank] = own->begin;
     return {};

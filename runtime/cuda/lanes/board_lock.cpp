@@ -1,3 +1,5 @@
+// A spin lock in shared memory: looks for some microseconds, then sleeps and asks whether the owner
+// still lives.
 #include "runtime/cuda/lanes/board_lock.h"
 
 #include "runtime/sync/thread.h"

@@ -1,3 +1,5 @@
+// Shapes of a rank by plan and count, its lanes' memory, and the daemon's number of each pair of
+// the two.
 #include "runtime/cuda/lanes/device_lanes.h"
 
 #include "runtime/cuda/resident/kernel/kernel.h"
@@ -42,11 +44,13 @@ DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, Daemon
 
 StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec,
                                                            const PartGates *parts) {
+  // Ids do not matter: calls of one plan, count, type and operation share a shape.
   const Key key = {spec.planHash, spec.count, spec.type, spec.op, parts};
   if (auto found = shapes.find(key); found != shapes.end()) {
     found->second->lastUse = ++uses;
     return found->second;
   }
+  // Tables take memory: with too many shapes the oldest one goes.
   if (shapes.size() >= kMaxShapes && !forgetOldest())
     return Status(StatusCode::Again, "calls of " + std::to_string(kMaxShapes) +
                                          " kinds, counts and types are in flight");
@@ -72,6 +76,7 @@ DeviceLanes::bind(const daemon::CollectiveSpec &spec) const {
 Status DeviceLanes::fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const {
   const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
   DeviceBindRequest request = Shape::requestFor(context, spec, Kernels::Resident);
+  // Every rank's program is bound, since all ranks must come to the same answer.
   for (request.rank = 0; request.rank < context.numRanks; ++request.rank) {
     auto bound = bindForDevice(*spec.plan, sizes, request);
     if (!bound.ok())
@@ -132,6 +137,7 @@ void DeviceLanes::forget(const PartGates *parts) {
 StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   static_assert(OrderedConnectors::kOfStreams == 0 &&
                 1 + resident::kNumKernels * kMaxLanes == kMostConnectors);
+  // Lanes are made when they are first used, and stay.
   Lane &lane = lanes[name.kernel][name.number];
   if (lane.connectors)
     return &lane;
@@ -150,6 +156,7 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
     context.onDevice.release(*counts);
     return made.status();
   }
+  // Counters may be read meanwhile.
   std::lock_guard lock(mutex);
   lane.counts = reinterpret_cast<resident::BlockCounts *>(begin);
   lane.connectors = std::move(*made);
@@ -159,6 +166,7 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
 StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape &shape) {
   if (auto known = shape.numbers.find(name.number); known != shape.numbers.end())
     return std::optional(known->second.number);
+  // The lane takes memory: old shapes go until there is enough.
   auto lane = laneAt(name);
   while (!lane.ok() && lane.status().code() == StatusCode::Again && forgetOldest())
     lane = laneAt(name);
@@ -193,6 +201,7 @@ void DeviceLanes::giveNumbersBack(uint32_t kernel) {
       oldest.push_back(shape.get());
   std::ranges::sort(oldest, {}, &LaneShape::lastUse);
   size_t given = 0;
+  // Numbers with an open request stay, and the one that a partitioned collective needs.
   for (LaneShape *shape : oldest)
     std::erase_if(shape->numbers, [&](const auto &entry) {
       const auto &[number, last] = entry.second;
@@ -207,6 +216,7 @@ void DeviceLanes::giveNumbersBack(uint32_t kernel) {
 
 Status DeviceLanes::readCounts(LaneName name, std::vector<resident::BlockCounts> &counts) const {
   const resident::BlockCounts *from = nullptr;
+  // The copy below needs no lock: the words stay where they are.
   {
     std::lock_guard lock(mutex);
     from = lanes[name.kernel][name.number].counts;

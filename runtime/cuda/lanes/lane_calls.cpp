@@ -1,3 +1,5 @@
+// Calls of ids in lanes: made in their order, executed in the order that all ranks share, queued in
+// between.
 #include "runtime/cuda/lanes/lane_calls.h"
 
 #include <iterator>
@@ -38,6 +40,7 @@ StatusOr<bool> LaneCalls::tryNow(LaneCall &call, Calls &executed) {
   Sequence &sequence = sequences[call.id];
   if (call.entersEarly)
     return tryEarly(call, sequence, executed);
+  // Calls of an id are made in order: earlier ones come first.
   if (sequence.numMade != sequence.waiting.size())
     return false;
   auto isMade = make(call, sequence);
@@ -50,6 +53,7 @@ StatusOr<bool> LaneCalls::tryNow(LaneCall &call, Calls &executed) {
 
 /// Those before it of its id are made. What it lacks just now it may have when its turn comes.
 StatusOr<bool> LaneCalls::make(LaneCall &call, Sequence &sequence) {
+  // The lane is likely, and not known before the call is in the order.
   std::optional<LaneName> &lane = sequence.usual[call.kernel];
   if (!lane) {
     auto usual = table.laneOf(call.id, call.kernel);
@@ -57,8 +61,10 @@ StatusOr<bool> LaneCalls::make(LaneCall &call, Sequence &sequence) {
       return usual.ok() ? StatusOr<bool>(false) : usual.status();
     lane = **usual;
   }
+  // Tables are there before others count on the call.
   if (auto prepared = engine.prepare(call, *lane); !prepared.ok())
     return prepared.status();
+  // Others hear how far the id has come, which may free its record or lane.
   sayDone(sequence);
   auto made = table.make(call.id, call.kernel, call.signature);
   if (!made.ok() || !*made)
@@ -85,6 +91,7 @@ void LaneCalls::noteRecord(LaneCall &call, CallName name, Sequence &sequence) {
 /// Nothing of the order may be before it, and nothing of its id.
 StatusOr<bool> LaneCalls::tryEarly(LaneCall &call, Sequence &sequence, Calls &executed) {
   std::optional<LaneName> prepared;
+  // Each try ends at a lane that was not prepared: it is prepared for the next try.
   for (uint32_t tries = 0; tries < kTries; ++tries) {
     if (Status status = follow(nullptr, executed); !status.ok())
       return status;
@@ -94,6 +101,7 @@ StatusOr<bool> LaneCalls::tryEarly(LaneCall &call, Sequence &sequence, Calls &ex
     std::optional<LaneName> lacks;
     auto made = table.makeEarly(call.id, call.kernel, call.signature,
                                 [&](LaneName lane, uint64_t number) -> StatusOr<bool> {
+                                  // Under the lock of the board: only a prepared lane will do.
                                   if (prepared == lane)
                                     return execute(call, sequence, lane, number);
                                   lacks = lane;
@@ -106,6 +114,7 @@ StatusOr<bool> LaneCalls::tryEarly(LaneCall &call, Sequence &sequence, Calls &ex
       noteExecuted(call, sequence);
       return true;
     }
+    // Another try would find the same.
     if (!lacks && !table.next())
       return false;
     auto isReady = lacks ? engine.prepare(call, *lacks) : StatusOr<bool>(true);
@@ -139,6 +148,7 @@ StatusOr<bool> LaneCalls::execute(LaneCall &call, Sequence &sequence, LaneName n
     return request.status();
   if (!*request)
     return false;
+  // Later calls of the id are expected there, too.
   sequence.usual[name.kernel] = name;
   sequence.last = name;
   sequence.lastRequest = **request;
@@ -157,6 +167,7 @@ void LaneCalls::noteExecuted(LaneCall &call, Sequence &sequence) {
 Status LaneCalls::follow(LaneCall *current, Calls &executed) {
   while (const auto ordered = table.next()) {
     Sequence *sequence = byRecord[ordered->call.record];
+    // Calls of an id are executed in order, so it can only be the first one that waits.
     const bool hasFront = sequence && !sequence->waiting.empty();
     LaneCall *call = hasFront ? sequence->waiting.front()->get() : nullptr;
     if (current && current->made == ordered->call)
@@ -165,11 +176,13 @@ Status LaneCalls::follow(LaneCall *current, Calls &executed) {
       table.pass();
       continue;
     }
+    // Without room the order stops here until later.
     auto isExecuted = execute(*call, *sequence, ordered->lane, ordered->number);
     if (!isExecuted.ok() || !*isExecuted)
       return isExecuted.ok() ? Status() : isExecuted.status();
     table.pass();
     noteExecuted(*call, *sequence);
+    // The caller has the current call; others leave the queue.
     if (call == current)
       continue;
     const auto place = sequence->waiting.front();
@@ -185,6 +198,7 @@ Status LaneCalls::follow(LaneCall *current, Calls &executed) {
 Status LaneCalls::makeWaiting() {
   for (auto next = unmade.begin(); next != unmade.end();) {
     Sequence &sequence = sequences[*next];
+    // In their order, until one of them lacks something.
     while (sequence.numMade != sequence.waiting.size()) {
       auto isMade = make(**sequence.waiting[sequence.numMade], sequence);
       const bool isAgain = !isMade.ok() && isMade.status().code() == StatusCode::Again;
@@ -204,6 +218,7 @@ Status LaneCalls::advance(Calls &executed) {
   table.setWaiting(false);
   if (table.isDoneWanted())
     sayAllDone();
+  // Follow the order, make what waits, order what was held up, and follow again.
   Status status = follow(nullptr, executed);
   if (status.ok())
     status = makeWaiting();
@@ -251,6 +266,7 @@ bool LaneCalls::forget(uint64_t id) {
   Sequence &sequence = found->second;
   if (!sequence.waiting.empty() || !sayDone(sequence))
     return false;
+  // Nothing may lead to the sequence any more.
   if (sequence.isUnsaid)
     std::erase(unsaid, &sequence);
   if (sequence.record && byRecord[*sequence.record] == &sequence)

@@ -1,3 +1,5 @@
+// One rank's view of the board: records of ids, lanes with their holders, and the order of calls
+// that all ranks have made.
 #include "runtime/cuda/lanes/lane_table.h"
 
 #include "runtime/base/data_type.h"
@@ -84,6 +86,7 @@ std::array<std::string, 2> difference(const LaneSignature &a, const LaneSignatur
     return {"op " + nameOfOp(a.op), "op " + nameOfOp(b.op)};
   if (a.root != b.root)
     return both("root", a.root, b.root);
+  // The user's arguments agree, so the plans differ.
   const uint64_t rounds[] = {daemon::roundsOf(a.planHash), daemon::roundsOf(b.planHash)};
   if (isPartitioned && rounds[0] != rounds[1])
     return both("rounds", rounds[0], rounds[1]);
@@ -121,12 +124,14 @@ LaneTable::Record *LaneTable::find(uint64_t id) const {
 
 /// One that no id has, or needs; null: none was found.
 LaneTable::Record *LaneTable::unusedRecord() {
+  // Records that were never used come first, then those of ids that need none.
   if (board.numUsed < kMostIds)
     return &board.records[board.numUsed++];
   for (uint32_t look = 0; look < kLooks; ++look) {
     Record &record = board.records[board.hand++ % kMostIds];
     if (!isIdle(record))
       continue;
+    // It leaves the chain of its old id.
     uint32_t *link = &board.heads[hashOf(record.id)];
     while (*link != indexOf(record) + 1)
       link = &board.records[*link - 1].chained;
@@ -143,6 +148,7 @@ LaneTable::Record *LaneTable::findOrMake(uint64_t id) {
   Record *record = unusedRecord();
   if (!record)
     return nullptr;
+  // The record counts on over all ids that have had it: only lanes are forgotten.
   record->id = id;
   record->orderedIn = 0;
   std::ranges::fill(record->lanes, uint8_t{0});
@@ -184,12 +190,14 @@ std::optional<uint32_t> LaneTable::laneToShare(Record &record, uint32_t kernel) 
 /// are to have this one.
 std::optional<uint32_t> LaneTable::laneToHold(Record &record, uint32_t kernel) {
   const uint32_t usual = usualLane(record, kernel);
+  // The usual lane is free, or the id's own; but others may be waiting for a turn.
   if (!isHeldByOther({kernel, usual}, record)) {
     const LaneBoard::Lane &its = at(kernel, usual);
     const bool mustStop =
         its.holder != 0 && its.next - its.from >= kTurn && isWished(board.lanesWanted[kernel]);
     return mustStop ? std::nullopt : std::optional(usual);
   }
+  // Else the free lane whose hold began the longest ago.
   std::optional<uint32_t> best;
   for (uint32_t l = 0; l < lanes; ++l)
     if (!isHeldByOther({kernel, l}, record) &&
@@ -205,6 +213,7 @@ std::optional<uint32_t> LaneTable::laneToHold(Record &record, uint32_t kernel) {
 // --- making calls ---
 
 StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel) {
+  // The record and the usual lane are made under the lock, so that all ranks find the same.
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return lock.status();
@@ -218,14 +227,17 @@ StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel
 StatusOr<bool> LaneTable::mayMake(Record &record, uint32_t kernel,
                                   const LaneSignature &signature) const {
   const uint64_t call = madeBy(record, rank);
+  // The record has room for so many calls that are not in the order.
   if (call - record.ordered >= kMostAhead)
     return false;
   const LaneBoard::Call &known = callOf(record, call);
+  // Another rank was first: this one must make the same call.
   for (uint32_t r = 0; r < numRanks; ++r)
     if (madeBy(record, r) > call)
       return known.signature == signature
                  ? StatusOr<bool>(true)
                  : differs(record.id, known.by, known.signature, signature);
+  // This rank is first, and says what the call is.
   LaneBoard::Call &mine = callOf(record, call);
   mine = {};
   mine.signature = signature;
@@ -275,8 +287,10 @@ StatusOr<std::optional<CallName>> LaneTable::makeEarly(uint64_t id, uint32_t ker
   const uint64_t call = madeBy(*record, rank);
   const LaneBoard::Call &known = callOf(*record, call);
   const uint64_t numbered = record->numbered.load(std::memory_order_relaxed);
+  // Calls before it of the id have no lane yet.
   if (numbered < call)
     return notNow;
+  // A call without a number gets the lane's next one here.
   const bool isNew = numbered == call;
   const std::optional<uint32_t> lane =
       isNew ? laneToHold(*record, kernel) : std::optional<uint32_t>(known.lane);
@@ -286,6 +300,7 @@ StatusOr<std::optional<CallName>> LaneTable::makeEarly(uint64_t id, uint32_t ker
   auto entered = enter({kernel, *lane}, isNew ? its.next : known.number);
   if (!entered.ok() || !*entered)
     return entered.ok() ? StatusOr<std::optional<CallName>>(notNow) : entered.status();
+  // The hold begins with this call, and lasts until the call is complete on all ranks.
   if (isNew && its.holder == 0) {
     its.holder = indexOf(*record) + 1;
     its.from = its.next;
@@ -293,6 +308,7 @@ StatusOr<std::optional<CallName>> LaneTable::makeEarly(uint64_t id, uint32_t ker
   }
   if (isNew) {
     its.until = call + 1;
+    // Others see the number before they see that the call is made.
     giveNumber(*record, {kernel, *lane});
   }
   return std::optional(noteMade(*record));
@@ -301,6 +317,7 @@ StatusOr<std::optional<CallName>> LaneTable::makeEarly(uint64_t id, uint32_t ker
 /// With the lock, to the first of the record's calls that has none.
 void LaneTable::giveNumber(Record &record, LaneName name) {
   const uint64_t numbered = record.numbered.load(std::memory_order_relaxed);
+  // Numbers of a lane are given under the lock: all ranks have them in one order.
   LaneBoard::Call &call = callOf(record, numbered);
   call.lane = static_cast<uint8_t>(name.number);
   call.number = at(name.kernel, name.number).next++;
@@ -321,6 +338,7 @@ bool LaneTable::order(Record &record) {
 bool LaneTable::orderNext(Record &record) {
   const LaneBoard::Call &call = callOf(record, record.ordered);
   const bool isNew = record.numbered.load(std::memory_order_relaxed) == record.ordered;
+  // A call that entered early has its lane already.
   const std::optional<uint32_t> lane =
       isNew ? laneToShare(record, call.kernel) : std::optional<uint32_t>(call.lane);
   if (!lane || !hasPlace())
@@ -333,6 +351,7 @@ bool LaneTable::orderNext(Record &record) {
   if (isNew)
     giveNumber(record, name);
   record.orderedIn = packed(name);
+  // The place is complete before the tail says so.
   const uint64_t tail = board.tail.load(std::memory_order_relaxed);
   LaneBoard::Place &place = board.order[tail % kOrderPlaces];
   place.where.store(packed(indexOf(record), name), std::memory_order_relaxed);
@@ -346,6 +365,7 @@ bool LaneTable::orderNext(Record &record) {
 /// With the lock. A place is free once all ranks have gone past what was there.
 bool LaneTable::hasPlace() {
   const uint64_t tail = board.tail.load(std::memory_order_relaxed);
+  // The slowest rank is looked for only when the known room is used up.
   if (tail == board.freeUntil) {
     uint64_t least = tail;
     for (uint32_t r = 0; r < numRanks; ++r)
@@ -371,6 +391,7 @@ Status LaneTable::orderHeldUp() {
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return lock.status();
+  // The whole list is taken: records that lack something still are appended again.
   uint32_t next = std::exchange(board.firstHeldUp, 0);
   board.lastHeldUp = 0;
   board.numHeldUp.store(0, std::memory_order_relaxed);
@@ -390,6 +411,7 @@ bool LaneTable::isDoneWanted() const {
 }
 
 std::optional<LaneTable::Ordered> LaneTable::next() const {
+  // The tail is acquired, so the place is complete.
   const uint64_t read = board.read[rank].value.load(std::memory_order_relaxed);
   if (read == board.tail.load(std::memory_order_acquire))
     return {};

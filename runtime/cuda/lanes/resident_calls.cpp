@@ -60,6 +60,7 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
     return inDaemon.status();
   if (!inDaemon.ok() || !*inDaemon)
     return std::optional<uint64_t>();
+  // The call has a number in its lane, and the pair of shape and lane one in the daemon.
   auto request = rank.daemonOf(lane.kernel)
                      .enter({.collective = **inDaemon,
                              .ordinal = rank.lanes.ordinalOf(number),
@@ -152,6 +153,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   call->entersEarly = order.after.has_value();
   call->name = nameOfCall(spec);
   call->shape = *shape;
+  // The buffers, and whether the input has to be scaled or copied.
   Status status = checkBuffers(**shape, call->name, order.input, order.output);
   auto scale =
       status.ok() ? (*shape)->shape->scaleBy(order.factor, false) : StatusOr<InputScale>(status);
@@ -162,6 +164,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   if (!scale->isNone() || (*shape)->aliasing.needsCopy(order.input, order.output))
     call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
                      (*shape)->shape->inputBytes() / sizeOf(spec.type)};
+  // Refuse partitioned collectives that cannot be executed so.
   if (order.parts && !options.scheduler->options.preemption)
     return invalid("partitioned collectives need preemption, which config->preemption has turned "
                    "off");
@@ -172,12 +175,14 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   if (order.parts && call->scaling.elements != 0)
     return invalid(call->name + " would read a copy of its input, which is not there on devices "
                                 "yet: a sum without a scalar, and not in place, is");
+  // The thread and the daemon that the call needs are there before it has a number.
   if (status.ok() && order.callback && !spec.callbacksNeverBlock)
     status = options.scheduler->callbacks.ensureThread();
   if (status.ok())
     status = attachedDaemon(call->kernel).status();
   if (!status.ok())
     return status;
+  // Nothing fails from here on.
   call->input = (*shape)->shape->inputBytes() != 0 ? order.input : nullptr;
   call->output = (*shape)->shape->outputBytes() != 0 ? order.output : nullptr;
   call->priority = priorityOf(spec.priority);
@@ -213,6 +218,7 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
   if (calls.numWaiting() >= kMostWaiting)
     return Status(StatusCode::Again, std::to_string(kMostWaiting) +
                                          " calls wait for others of their ids, or for lanes");
+  // Memory for a copy of the input, and, without a stream, the copy itself.
   if (Status scaled = (*call)->scaling.elements != 0 ? takeScaled(lock, **call) : Status();
       !scaled.ok())
     return scaled;
@@ -220,6 +226,7 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
   if (Status scaled = scaling.elements != 0 && !order.after ? scaleNow(lock, **call) : Status();
       !scaled.ok())
     return scaled;
+  // From here on the call counts, until it is refused.
   if (order.callback)
     callsUnderWay.fetch_add(1, std::memory_order_relaxed);
   noteStarted(**call);
@@ -233,6 +240,7 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
       callsUnderWay.fetch_sub(1, std::memory_order_release);
     return request.status();
   }
+  // The stream lets it begin: the lock is not needed for that.
   if (order.after)
     if (Status opens = letBegin(order, scaling, *request); !opens.ok())
       fabric.fail(opens); // nobody will let it begin
@@ -250,6 +258,7 @@ Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
     lock.lock();
     taken = options.inputs->take(bytes);
   }
+  // Only calls in flight give memory back: without any, waiting would not help.
   if (!taken) {
     const bool isHeld = numScaled.load(std::memory_order_acquire) != 0;
     return {isHeld ? StatusCode::Again : StatusCode::SystemError,
@@ -261,6 +270,7 @@ Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
   numScaled.fetch_add(1, std::memory_order_relaxed);
   call.scaling.to = taken;
   call.input = taken;
+  // Destroying may have begun while the lock was open.
   if (!isEnding)
     return {};
   endScaled(call.scaling, true);
@@ -292,22 +302,26 @@ void ResidentRank::endScaled(const Scaling &scaling, bool isOver) {
 
 /// Executes it, or has it wait. An error: nobody counts on it, or the communicator has failed.
 StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
+  // Execute it at once; if a stream waits for it, some more tries.
   auto isExecuted = tryNow(*call);
   if (isExecuted.ok() && !*isExecuted && call->entersEarly)
     isExecuted = insistOn(*call);
   if (!isExecuted.ok()) {
+    // Others count on the call, or make a different one: the communicator cannot go on.
     if (calls.isMade(*call) || isExecuted.status().code() == StatusCode::Mismatch)
       fabric.fail(isExecuted.status());
     return isExecuted.status();
   }
   if (*isExecuted)
     return packedRequest(call->kernel, call->inDaemon);
+  // A call in the order of a stream has no place in the queue.
   if (call->entersEarly)
     return Status(StatusCode::Again,
                   "call " + call->name +
                       " has to wait before it can wait for its stream: its id has calls that wait, "
                       "or no lane is free; ids that hold lanes: " +
                       table.holders(call->kernel));
+  // It waits, under a number of its own by which its user finds it.
   daemon::RequestId request = 0;
   {
     std::lock_guard lock(mutex);
@@ -319,6 +333,7 @@ StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
     call->awaited = static_cast<uint32_t>(std::countr_zero(missing));
   calls.enqueue(std::move(call));
   noteWaiting();
+  // The daemon's thread comes by for it.
   daemonOf(0).attend();
   return request;
 }
@@ -350,6 +365,7 @@ StatusOr<bool> ResidentRank::insistOn(Started &call) {
 
 Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
                               daemon::RequestId request) {
+  // Into the stream, in this order: the begin, the copy of the input, the gate.
   auto found = place(request);
   if (!found.ok())
     return found.status();
@@ -358,6 +374,7 @@ Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
     OnDevice on(options.device);
     status = options.inputs->scaleIn(*order.after, scaling);
   }
+  // The gate opens all the same: only then can another request have its place.
   if (!status.ok()) {
     daemonOf(found->first).letGo(found->second);
     return status;
@@ -392,6 +409,7 @@ bool ResidentRank::forgetSequence(Sequences::iterator known) {
   const Sequence &sequence = *known->second;
   if (!sequence.isIdle() || !calls.forget(known->first))
     return false;
+  // Counters of ids that are forgotten go on in the totals.
   past.submitted += sequence.submitted;
   past.completed += sequence.completed;
   past.failed += sequence.failed;

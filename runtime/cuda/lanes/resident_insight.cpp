@@ -120,6 +120,7 @@ void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
 void ResidentRank::publish() {
   std::vector<WaitEdge> all;
   transport::SegmentHeader &header = fabric.own().header();
+  // A report is answered once all attached shares have looked.
   uint32_t asked = fabric.own().words().reportsAsked.load(std::memory_order_acquire);
   for (const auto &share : shares) {
     all.insert(all.end(), share->edges.begin(), share->edges.end());
@@ -145,6 +146,7 @@ void ResidentRank::forgetWaits() {
 
 void ResidentRank::Share::endLate(const resident::InvocationName &invocation,
                                   std::span<const resident::TenantWait>) {
+  // The deadline of one call ends the communicator.
   rank.fabric.fail(
       {StatusCode::Timeout,
        describeLate(invocation, "did not end on rank " + std::to_string(rank.fabric.rank()) +
@@ -163,6 +165,7 @@ std::string ResidentRank::Share::describeLate(const resident::InvocationName &in
   std::string text = "collective " + rank.lookUp(invocation.collective).name + ", " +
                      transport::describeInvocation(invocation.collective, invocation.ordinal) +
                      ", " + what;
+  // A wait for another rank says more than one for a thread block of the own.
   const WaitEdge *shown = nullptr;
   std::lock_guard lock(rank.lookMutex);
   for (const WaitEdge &edge : edges)
@@ -173,6 +176,7 @@ std::string ResidentRank::Share::describeLate(const resident::InvocationName &in
     text += ": " + insight::describeWait(
                        rank.fabric.rank(), *shown, [&](uint64_t id) { return rank.lookUp(id); },
                        TickScale(), ticks());
+  // Too few connections may be the reason.
   text += describeConnections(rank.options.device, waitingOnDevices().count(rank.options.device),
                               connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")));
   return text;
@@ -214,6 +218,7 @@ std::string ResidentRank::describeWaitForLocked(uint32_t peer) {
 
 /// Without preemption conflicting orders end so.
 void ResidentRank::checkDeadlock() {
+  // Each rank publishes its waits; the detector looks for a cycle among them.
   std::vector<transport::WaitSnapshot> ranks;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     ranks.push_back(fabric.of(r).header().waitEdges.read());
@@ -260,6 +265,7 @@ StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id) {
 
 /// without: lanes that are counted already, to which it adds its own.
 StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id, std::vector<LaneName> &without) {
+  // A copy is taken under the lock; the device is asked without it.
   CollectiveCounts counted;
   Sequence sequence; // as it is now
   {
@@ -276,6 +282,7 @@ StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id, std::vector<LaneNam
   counted.failed = sequence.failed;
   counted.finishNs = sequence.finishNs;
   counted.longestFinishNs = sequence.longestFinishNs;
+  // A lane that several ids have had is counted once.
   const bool hasLane = sequence.lane && std::ranges::find(without, *sequence.lane) == without.end();
   if (hasLane)
     without.push_back(*sequence.lane);
@@ -293,6 +300,7 @@ Status ResidentRank::countBlocks(const Sequence &sequence, bool hasLane,
   if (sequence.lane && hasLane)
     if (Status status = lanes.readCounts(*sequence.lane, read); !status.ok())
       return status;
+  // Thread block 0 counts the begin for all of them.
   if (!read.empty()) {
     counted.startNs = read[0].startNs;
     counted.announceNs = read[0].announceNs + sequence.waitedNs;
@@ -311,6 +319,7 @@ Status ResidentRank::countBlocks(const Sequence &sequence, bool hasLane,
              sequence.moved[b].received,
              {},
              {}};
+    // Reason 0 stands for no wait.
     for (uint32_t r = 1; r < resident::BlockCounts::kReasons; ++r) {
       const auto reason = static_cast<size_t>(resident::waitReasonOf(static_cast<BlockReason>(r)));
       block.waits[reason] += from.waits[r];
@@ -341,10 +350,12 @@ RankCounts ResidentRank::totals() {
     std::lock_guard lock(mutex);
     sum = past;
   }
+  // Lanes are shared by ids, so each is added once.
   std::vector<LaneName> lanesCounted;
   for (uint64_t id : ids())
     if (auto counted = counts(id, lanesCounted); counted.ok())
       addTo(sum, *counted);
+  // A kernel that is still there has started once more than it has quit.
   for (uint32_t k = 0; k < resident::kNumKernels; ++k) {
     sum.starts += daemonOf(k).starts();
     sum.quits += daemonOf(k).starts() - (daemonOf(k).hasQuit() ? 0 : 1);
@@ -373,6 +384,7 @@ Status ResidentRank::startTrace() {
 StatusOr<insight::Trace::Recording> ResidentRank::stopTrace() {
   std::lock_guard lock(registering);
   insight::Trace::Recording all;
+  // All kernels stop, even after an error, of which the last one is returned.
   Status status;
   for (const auto &share : shares) {
     if (!share->isAttached.load(std::memory_order_relaxed))

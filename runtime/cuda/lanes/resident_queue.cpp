@@ -33,6 +33,7 @@ bool ResidentRank::isShortOfNumbers() const {
 }
 
 bool ResidentRank::hasWork() const {
+  // Calls that wait, numbers that others lack, or counts that others wait for.
   if (numWaiting.load(std::memory_order_relaxed) != 0)
     return true;
   return !fabric.failed() && (isShortOfNumbers() || table.isDoneWanted());
@@ -97,10 +98,12 @@ std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> 
     status = lookAtQueue();
   if (!status.ok())
     fabric.fail(status);
+  // After a failure, or at the end, nobody waits any more.
   std::vector<std::unique_ptr<LaneCall>> over;
   if (fabric.failed() || isEnding)
     over = calls.takeAll();
   noteWaiting();
+  // Ends are told without the lock.
   lock.unlock();
   return endAll(std::move(over), fabric.failed() ? fabric.failure()
                                                  : Status(StatusCode::Aborted,
@@ -116,6 +119,7 @@ Status ResidentRank::lookAtQueue() {
   std::vector<bool> isGone(fabric.numRanks(), false);
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     isGone[r] = r != fabric.rank() && fabric.isGone(r);
+  // Reports do not wait for a lock that another rank has.
   table.setWaiting(false);
   Status status = lookAtWaiting(isGone, now);
   table.setWaiting(true);
@@ -126,9 +130,11 @@ Status ResidentRank::lookAtWaiting(const std::vector<bool> &isGone, Clock::time_
   for (const auto &each : calls.queue()) {
     auto &call = static_cast<Started &>(*each);
     const std::string on = " on rank " + std::to_string(fabric.rank());
+    // A rank that is gone will never make the call.
     if (const auto lost = calls.lostPeerOf(call, [&](uint32_t r) { return isGone[r]; }))
       return {StatusCode::PeerFailed,
               fabric.describeGone(*lost) + "; " + describe(edgeOf(call, *lost))};
+    // One deadline ends the communicator.
     if (call.deadline() < now)
       return {StatusCode::Timeout, "collective " + call.name + " did not end" + on +
                                        " before its deadline: " + describeWaiting(call)};
@@ -210,12 +216,14 @@ Status ResidentRank::findPlaced(daemon::RequestId request, daemon::RequestId &pl
   std::lock_guard lock(mutex);
   placed = 0;
   auto found = deferred.find(request);
+  // The user was told of it before, or there never was such a request.
   if (found == deferred.end()) {
     if (request - kFirstDeferred >= numDeferred)
       return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
     return fabric.failed() ? fabric.failure() : Status();
   }
   const Deferred &known = found->second;
+  // It ended without a daemon, which its user is told once.
   if (known.outcome) {
     const Status outcome = *known.outcome;
     deferred.erase(found);
@@ -236,6 +244,7 @@ Status ResidentRank::wait(daemon::RequestId request) {
   if (request < kFirstDeferred)
     return waitInDaemon(request);
   for (;;) {
+    // This thread may be the only one that can execute it.
     comeBy();
     daemon::RequestId placed = 0;
     Status found = findPlaced(request, placed);
@@ -254,6 +263,7 @@ Status ResidentRank::waitInDaemon(daemon::RequestId request) {
   if (!found.ok())
     return found.status();
   resident::ResidentDaemon &daemon = daemonOf(found->first);
+  // With others that wait for ranks, look at those more often.
   const auto slice = [&] {
     return numWaiting.load(std::memory_order_relaxed) == 0 ? kSlice : kSliceBesideOthers;
   };
@@ -283,6 +293,7 @@ Status ResidentRank::testInDaemon(daemon::RequestId request, daemon::RequestId g
   if (!found.ok())
     return found.status();
   resident::ResidentDaemon &daemon = daemonOf(found->first);
+  // A daemon that has failed settles its requests, too.
   if (daemon.isComplete(found->second) || !daemon.failure().ok())
     return daemon.settle(found->second);
   daemon.goOn();

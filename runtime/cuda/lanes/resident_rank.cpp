@@ -1,3 +1,4 @@
+// A communicator's rank among the tenants of a device's daemons: attaching, ending, callbacks.
 #include "runtime/cuda/lanes/resident_calls.h"
 
 #include "runtime/invocation/plan_scaling.h"
@@ -83,6 +84,7 @@ StatusOr<std::unique_ptr<ResidentRank>>
 ResidentRank::make(daemon::Fabric &fabric, const Options &options, const ShapeContext &context) {
   std::unique_ptr<ResidentRank> rank(new ResidentRank(fabric, options, context));
   const daemon::DeviceOptions &shared = options.scheduler->options;
+  // Ranks with the same scheduler share the daemons of the device.
   auto set =
       resident::ResidentSet::of(options.scheduler.get(), {.device = options.device,
                                                           .numExecutors = options.numExecutors,
@@ -106,10 +108,12 @@ bool ResidentRank::detach() {
   std::unique_lock lock(starting);
   isEnding = true; // from now on the queue is gone through to its end
   callAll(advance(std::move(lock)));
+  // Daemons end what is left of the rank's calls.
   bool haveLeft = true;
   for (auto &share : shares)
     if (share->isAttached.exchange(false, std::memory_order_relaxed))
       haveLeft &= daemonOf(share->kernel).detach(*share);
+  // Callbacks, and threads that tell of ends, still use this rank.
   while (callsUnderWay.load(std::memory_order_acquire) != 0 ||
          endsUnderWay.load(std::memory_order_acquire) != 0 ||
          numScaled.load(std::memory_order_acquire) != 0)
@@ -193,6 +197,7 @@ void ResidentRank::ended(uint64_t id, const Status &outcome, std::chrono::nanose
     if (found == sequences.end())
       return;
     Sequence &known = *found->second;
+    // Epochs of a request end in order.
     if (!known.epochs.empty())
       known.epochs.erase(known.epochs.begin());
     ++(outcome.ok() ? known.completed : known.failed);
@@ -203,6 +208,7 @@ void ResidentRank::ended(uint64_t id, const Status &outcome, std::chrono::nanose
       known.longestFinishNs = std::max(known.longestFinishNs, time);
     }
   }
+  // The published waits may be those of this call.
   forgetWaits();
 }
 
@@ -216,6 +222,7 @@ void ResidentRank::take(Call *call) {
   callsUnderWay.fetch_add(1, std::memory_order_relaxed); // this function
   std::unique_lock lock(mutex);
   callbacks.emplace_back(call);
+  // Another thread is calling: it takes this callback, too.
   const bool isOthers = std::exchange(isCalling, true);
   if (isOthers) {
     lock.unlock();

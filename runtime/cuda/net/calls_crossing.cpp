@@ -65,7 +65,6 @@ bool CallsCrossing::open(OfPeer &state) {
   state.crossing = crossingOf(state.number);
   if (!state.crossing)
     return false;
-  // Nothing of this call has been sent or received yet.
   state.sent.assign(state.crossing->outgoing().size(), {});
   state.received.assign(state.crossing->incoming().size(), {});
   state.isAnnounced = false;
@@ -100,7 +99,7 @@ bool CallsCrossing::tellBegin(uint32_t peer, OfPeer &state) {
 /// In the peer's arena; 0: it has not said where, or it would not fit.
 uint64_t CallsCrossing::blockOf(uint32_t peer, const OfPeer &state) const {
   const uint64_t where = acquireFrom(&recordIn(arenas.of(arenas.rank()), kSlot, peer)->where);
-  // The peer says where its memory is: what it says must lie in its arena.
+  // The peer says where its memory is, which must lie in its arena.
   const uint64_t bytes = blockOffset + state.crossing->binding().arenaBytes(peer);
   return where == 0 || bytes > arenas.bytes() || where - 1 > arenas.bytes() - bytes
              ? 0

@@ -1,3 +1,5 @@
+// Partitioned collectives: each epoch is a call of the resident daemon, whose gates are words in
+// device memory.
 #include "runtime/cuda/partitioned/cuda_collectives.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -96,6 +98,7 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   if (Status checked = check(terms); !checked.ok())
     return checked;
   OnDevice on(memory.device());
+  // Bind and divide: this needs no lock, and refuses terms that make no sense.
   auto part = std::make_unique<CollectivePart>(*this, terms);
   const plan::Plan &plan = *part->spec.plan;
   auto bound = residents.bind(part->spec);
@@ -108,6 +111,7 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   if (!divided.ok())
     return Status(divided.status().code(), part->subject + ": " + divided.status().message());
   part->divided = *divided;
+  // A number, the words on the device, then the daemon's tables.
   std::lock_guard makes(making);
   Status status = giveNumber(*part);
   if (status.ok())
@@ -121,6 +125,7 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
     all.emplace(nextNumber++, std::move(part));
     return static_cast<DevicePart *>(&made);
   }
+  // Nothing of it stays, and the number goes to the next request.
   residents.forget(made.spec.id, made.gates);
   space.release(made.piece);
   return status;
@@ -131,6 +136,7 @@ Status CudaCollectives::place(CollectivePart &part, const interpreter::Program &
   auto sends = transfers.sendsOfAll();
   if (!sends.ok())
     return sends.status();
+  // State, marks, outputs and gates lie in one piece of memory.
   const GateTable table(program, part.divided);
   const GateLayout layout(sizeof(device::State), part.divided.input.partitions, table);
   const auto piece = space.allocate(layout.bytes);
@@ -218,6 +224,7 @@ Status CudaCollectives::start(CollectivePart &part, cudaStream_t stream) {
   auto number = checkStream(part, stream);
   if (!number.ok())
     return number.status();
+  // The call begins when the stream has come so far, behind the kernel that starts the epoch.
   ResidentRank::Order order = part.order();
   order.after = stream;
   order.epoch = part.started + 1;
@@ -272,11 +279,13 @@ Status CudaCollectives::wait(CollectivePart &part, cudaStream_t stream) {
   OnDevice on(memory.device());
   if (part.started == part.awaited)
     return invalid(part.subject + " has no epoch to be waited for");
+  // The wait holds the stream, so a connection must be left.
   Status usable = checkStream(part, stream).status();
   if (usable.ok())
     usable = watch.checkConnections(false);
   if (!usable.ok())
     return usable;
+  // First the call ends, then a kernel ends the epoch.
   if (Status held = residents.holdStream(stream, part.request); !held.ok())
     return held;
   ++part.awaited;

@@ -1,3 +1,5 @@
+// Partitioned sends and receives: words in device memory that the program's kernels and the
+// library's share, and kernels that wait for them.
 #include "runtime/cuda/partitioned/cuda_parts.h"
 
 #include "runtime/cuda/device/buffer_check.h"
@@ -44,6 +46,7 @@ CudaParts::~CudaParts() {
 
 Status CudaParts::check(const partitioned::Terms &terms) const {
   const Shape &shape = terms.shape;
+  // The sender's kernels store at the receiver, which needs access between devices.
   if (memory.isAcrossMachines())
     return invalid("this communicator spans machines, between which there are no partitioned "
                    "transfers yet; use one within a machine");
@@ -53,6 +56,7 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
                    memory.throughHost());
   if (Status checked = partitioned::checkTerms(terms, fabric.numRanks()); !checked.ok())
     return checked;
+  // A word of arrival at the receiver for each piece of a send.
   const uint64_t bytes = shape.bytes();
   const uint64_t units = cutOf(shape).units();
   if (terms.isSend && units > kArrivalBytes / sizeof(uint64_t))
@@ -60,6 +64,7 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
                    " pieces, and there is room for " +
                    std::to_string(kArrivalBytes / sizeof(uint64_t)) +
                    ": set config->partitionsPerMessage, or take fewer partitions");
+  // A send's buffer is read here; that of a receive is stored to by another device.
   if (terms.isSend)
     return checkOnDevice({{"buffer", terms.buffer, bytes}}, memory.device(), false);
   if (bytes != 0 && !memory.offsetOf(terms.buffer, bytes))
@@ -73,6 +78,7 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
 Status CudaParts::prepareFirst() {
   if (sends)
     return {};
+  // Both pieces are taken, or none is.
   const auto table = space.allocate(sizeof(device::Sends));
   const auto arrivals = space.allocate(kArrivalBytes);
   char *const begin = memory.onDevice();
@@ -82,6 +88,7 @@ Status CudaParts::prepareFirst() {
   else
     status = {StatusCode::Again, "there is no room for the words of partitioned transfers, 1 MiB: "
                                  "set arenaBytes higher, or free memory of occlMemAlloc"};
+  // Words of arrival are zero until they are taken.
   if (status.ok())
     status = memory.clear(begin + arrivals->offset, kArrivalBytes);
   if (!status.ok()) {
@@ -125,11 +132,13 @@ Status CudaParts::recycle() {
     gone.swap(remains);
   }
   Status status = clearWords();
+  // Kernels inside the table may hold states of sends that have left it.
   uint64_t scanners = gone.empty() ? 0 : 1;
   for (int i = 0; i < kLooks && status.ok() && scanners != 0; ++i)
     status = memory.download(&scanners, reinterpret_cast<const char *>(&sends->scanners),
                              sizeof scanners);
   std::lock_guard lock(mutex);
+  // Some kernel may still look: the next request tries again.
   if (!status.ok() || scanners != 0) {
     remains.insert(remains.end(), gone.begin(), gone.end());
     return status;
@@ -231,6 +240,7 @@ device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
 /// A send, into the table that kernels look through.
 Status CudaParts::enter(PairPart &part) {
   const auto found = std::ranges::find(entries, nullptr);
+  // A free entry, or one behind the last.
   if (found == entries.end() && entries.size() == device::Sends::kMost)
     return {StatusCode::Again,
             "there are " + std::to_string(entries.size()) +
@@ -238,6 +248,7 @@ Status CudaParts::enter(PairPart &part) {
   part.entry = static_cast<uint32_t>(found - entries.begin());
   if (found == entries.end())
     entries.push_back(nullptr);
+  // The entry before the number: kernels read entries below the number alone.
   device::State *const state = part.onDevice;
   const uint64_t number = entries.size();
   Status status =
@@ -277,6 +288,7 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   if (!made.ok())
     return made.status();
   PairPart &part = **made;
+  // From here on kernels find a send, and others may store to a receive.
   if (terms.isSend)
     status = enter(part);
   else
@@ -288,6 +300,7 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
     connect();
     return static_cast<DevicePart *>(&part);
   }
+  // Undone in reverse: the matching, the table, the memory.
   if (part.party.serial != 0)
     matching.remove(part.party);
   lock.unlock();
@@ -330,10 +343,12 @@ Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const
   if (fabric.failed())
     return fabric.failure();
   OnDevice on(memory.device());
+  // Its other side may have come meanwhile.
   if (Status tended = tend(part); !tended.ok())
     return tended;
   auto *const into = static_cast<cudaStream_t>(stream);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  // A captured launch runs at replays, and does not hold its stream.
   Status status = toStatus(cudaStreamIsCapturing(into, &capture), "looking at the stream");
   const auto launchNow = [&] { return toStatus(static_cast<cudaError_t>(launch()), what); };
   if (!status.ok() || capture != cudaStreamCaptureStatusNone)
@@ -342,6 +357,7 @@ Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const
   status = toStatus(cudaStreamGetId(into, &number), "asking which stream it is");
   if (status.ok())
     status = useStream(into, number);
+  // A wait leaves a connection for what it waits for.
   if (status.ok() && waits)
     status = watch.checkConnections(false);
   if (!status.ok())
@@ -363,6 +379,7 @@ Status CudaParts::mark(PairPart &part, plan::Range range, void *stream) {
     return invalid(describe(part) + ": there are no partitions " + std::to_string(range.begin) +
                    " to " + std::to_string(range.end - 1) + " of " +
                    std::to_string(party.shape.partitions));
+  // The messages that the marks can complete decide how many thread blocks store them.
   const uint64_t messages =
       party.shape.messageOf(range.end - 1) - party.shape.messageOf(range.begin) + 1;
   return launchIn(
@@ -408,10 +425,12 @@ Status CudaParts::release(PairPart &part) {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
   const auto epochs = epochsOf(part.onDevice);
+  // After a failure no epoch ends any more.
   if (epochs.ok() && epochs->started != epochs->ended && !fabric.failed())
     return invalid(describe(part) + ", epoch " + std::to_string(epochs->started) +
                    ", has not ended: its wait ends before it is freed");
   Status status = epochs.status();
+  // Out of the table first, so that no kernel finds it.
   if (part.party.isSend && status.ok())
     status = leave(part);
   if (!status.ok())
@@ -427,6 +446,7 @@ Status CudaParts::release(PairPart &part) {
 StatusOr<bool> CudaParts::isOver() {
   OnDevice on(memory.device());
   std::lock_guard makes(making);
+  // `making` keeps the requests there while the device is asked.
   std::vector<const PairPart *> parts;
   {
     std::lock_guard lock(mutex);
@@ -437,6 +457,7 @@ StatusOr<bool> CudaParts::isOver() {
     const auto epochs = epochsOf(part->onDevice);
     if (!epochs.ok())
       return epochs.status();
+    // An epoch is open, and a wait for it is in a stream.
     if (epochs->started > epochs->ended && part->waits > epochs->ended)
       return false;
   }
@@ -464,6 +485,7 @@ std::string CudaParts::describe(const GivingUp &where, const std::string &collec
   const std::string text = request + ", epoch " + std::to_string(where.invocation) + ": ";
   if (where.isBeginning != 0 && where.obstacle.what == kFreedPart)
     return text + peer + " has freed its request and takes no part in this epoch";
+  // The program's kernels have misused it: `tile` says how.
   if (where.isBeginning != 0) {
     static constexpr const char *kWhat[] = {
         "",
@@ -477,6 +499,7 @@ std::string CudaParts::describe(const GivingUp &where, const std::string &collec
     return text + "thread block " + std::to_string(where.block) + " of a kernel" + kWhat[kind] +
            (hasPartition ? std::to_string(where.obstacle.peer) : "");
   }
+  // It has waited too long: for a mark, for the receiver, or for data.
   const std::string what = std::to_string(where.obstacle.what);
   switch (where.obstacle.reason) {
   case interpreter::BlockReason::Dependency:

@@ -1,3 +1,4 @@
+// From the bound program, by thread block: partitions that it reads, and partitions that it makes.
 #include "runtime/cuda/partitioned/gate_table.h"
 
 #include "runtime/base/cache_line.h"
@@ -36,6 +37,7 @@ struct Use {
         operand.place == static_cast<interpreter::Place>(plan::OperandKind::Output);
     if (!isOutput && operand.place != static_cast<interpreter::Place>(plan::OperandKind::Input))
       return;
+    // An operand of the output needs the partitions of the input that lie there, too.
     set(read, buffers.input.cut().covering(isOutput ? buffers.inputOf(elements) : elements));
     if (isOutput && isStored)
       set(made, buffers.output.cut().covering(elements));
@@ -63,6 +65,7 @@ uint32_t append(std::vector<PartitionRange> &ranges, const Flags &flags) {
   for (uint32_t p = 0; p < flags.size(); ++p) {
     if (!flags[p])
       continue;
+    // A run of partitions is one range.
     if (p != 0 && flags[p - 1])
       ++ranges.back().end;
     else
@@ -88,13 +91,16 @@ GateTable::GateTable(const Program &program, const CollectiveBuffers &buffers)
       outputs[q].makers += use.made[q] ? 1 : 0;
     made.push_back(use.made);
   }
+  // The first thread block waits for the unread ones at its end.
   firstRead.push_back(static_cast<uint32_t>(ranges.size()));
   atEnd = append(ranges, unread);
+  // Ranges that are made come behind all that are read.
   for (const Flags &each : made) {
     firstMade.push_back(static_cast<uint32_t>(ranges.size()));
     append(ranges, each);
   }
   firstMade.push_back(static_cast<uint32_t>(ranges.size()));
+  // The partitions of the input that lie where one of the output does.
   for (size_t q = 0; q < outputs.size(); ++q) {
     const plan::Range own =
         buffers.input.cut().covering(buffers.inputOf(buffers.output.elementsOf(q)));

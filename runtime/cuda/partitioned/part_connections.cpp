@@ -56,11 +56,13 @@ Status CudaParts::connectReceive(PairPart &part, const Counterpart &sender) {
 }
 
 Status CudaParts::connectSend(PairPart &part, const Counterpart &receiver) {
+  // The receiver has not taken words of arrival yet.
   const uint64_t arrivals = receiver.arrivals.load(std::memory_order_acquire);
   if (arrivals == 0)
     return {};
   const uint32_t peer = part.party.peer;
   const uint64_t bytes = part.cut.bytes;
+  // Another process says where these are, so all of it is checked.
   auto *theirs = wordsIn<device::State>(peer, receiver.onDevice.words, 1);
   auto *arrived = wordsIn<uint64_t>(peer, arrivals, part.cut.units());
   char *const buffer = bytes == 0 ? nullptr : inArena(peer, receiver.onDevice.buffer, bytes);
@@ -115,6 +117,7 @@ Status CudaParts::tend(const PairPart &part) {
       return {};
     }
   }
+  // It lacks words: those that came back are cleared, which takes a call of CUDA.
   Status status = clearWords();
   std::lock_guard lock(mutex);
   if (status.ok())

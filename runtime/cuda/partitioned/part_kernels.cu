@@ -189,9 +189,11 @@ __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wa
   if (bounded.isTooLate(part))
     return;
   for (;;) {
+    // Until the request is connected its words of arrival are not known.
     const bool isConnected = Block().broadcast(threadIdx.x == 0 && part.isConnected()) != 0;
     bool isMissing = !isConnected && part.s->partitions != 0;
     const uint64_t all = isConnected ? part.s->peer.cut.units() : 0;
+    // Each thread looks at some words, all of which must be of this epoch.
     for (uint64_t unit = threadIdx.x; unit < all && !isMissing; unit += kPartThreads)
       isMissing = device::acquireWord(&part.s->peer.arrived[unit]) < part.e;
     if (!__syncthreads_or(isMissing))
@@ -219,6 +221,7 @@ __global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait)
 
 /// One thread.
 __global__ void startCollective(device::State *state, uint64_t epoch) {
+  // The epoch before must have ended, and no other kernel may have begun this one.
   Part part(state);
   if (device::loadWord(&state->done) != epoch - 1 ||
       device::exchangeForAll(&state->epoch, epoch - 1, epoch) != epoch - 1)
@@ -259,6 +262,7 @@ int launchPartStart(device::State *state, void *stream) {
 
 int launchPartMarks(device::State *state, uint64_t first, uint64_t last, uint64_t units,
                     void *stream) {
+  // Few units are stored by the kernel that marks; more by a second one behind it.
   const bool stores = units <= kUnitsMarked;
   const int marked = launch(markPart, 1, kPartThreads, stream, state, first, last, stores);
   return marked != cudaSuccess || stores
@@ -299,6 +303,7 @@ int loadParts() {
                              reinterpret_cast<const void *>(waitForPeer),
                              reinterpret_cast<const void *>(startCollective),
                              reinterpret_cast<const void *>(endCollective)};
+  // A first launch would load the kernel, and could wait for kernels that run.
   for (const void *kernel : all) {
     cudaFuncAttributes attributes;
     if (const int loaded = cudaFuncGetAttributes(&attributes, kernel); loaded != cudaSuccess)

@@ -1,3 +1,4 @@
+// Cuts a send into messages and units: few enough for their words, and large enough for the links.
 #include "runtime/cuda/partitioned/part_layout.h"
 
 #include "runtime/base/cache_line.h"
@@ -22,6 +23,7 @@ device::Cut cutOf(const partitioned::Shape &shape) {
   cut.messageBytes = shape.perMessage * shape.count * sizeOf(shape.type);
   cut.messages = shape.numMessages();
   cut.perMessage = shape.perMessage;
+  // No message has more than kMostUnits units.
   const uint64_t least = (cut.messageBytes + kMostUnits - 1) / kMostUnits;
   cut.unitBytes = cut.messageBytes <= kWholeMessage
                       ? kWholeMessage

@@ -1,3 +1,5 @@
+// A rank on its device: makes what calls need, and frees it once nothing of it is executed any
+// more.
 #include "runtime/cuda/rank/cuda_rank.h"
 
 #include "runtime/base/cache_line.h"
@@ -97,6 +99,7 @@ Status CudaRank::start() {
     status = checkBuiltFor(device());
   if (!status.ok())
     return status;
+  // How many thread blocks it runs at once, and whether kernels may start early.
   int blocks = 0;
   status = toStatus(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device()),
                     "asking for the number of multiprocessors");
@@ -108,12 +111,14 @@ Status CudaRank::start() {
   startsEarly = major >= kFirstMajorWithEarlyStart;
   if (!status.ok())
     return status;
+  // All kernels are loaded here: a first launch could wait for kernels that run.
   OnDevice on(device());
   status = toStatus(static_cast<cudaError_t>(loadInStream()), "loading the interpreter");
   if (status.ok())
     status = toStatus(static_cast<cudaError_t>(loadScaling()), "loading a kernel");
   if (!status.ok())
     return status;
+  // The memory; that of other ranks is mapped once all have theirs.
   std::vector<DeviceMemory::HostMemory> hosts;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     hosts.push_back({controlBlockOf(fabric, r), fabric.of(r).heap()});
@@ -122,6 +127,7 @@ Status CudaRank::start() {
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
+  // From here on the sending thread puts what this rank's kernels store.
   if (memory->isAcrossMachines())
     crossing = std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
                                                 pairsWith(fabric.own().heap().size(), false),
@@ -163,6 +169,7 @@ Status CudaRank::divide(const PairGeometry &pairs) {
 
 Status CudaRank::startCalls(const PairGeometry &pairs) {
   scaledInputs = std::make_unique<ScaledInputs>(*memory, *deviceSpace, maxBlocks);
+  // Calls in streams and lanes bind plans at the same time, so each has room of its own.
   const auto withRoom = [&](std::unique_ptr<std::byte[]> &room) {
     room = std::make_unique_for_overwrite<std::byte[]>(kRoomBytes);
     ShapeContext made = context();
@@ -190,6 +197,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
+  // Pinned memory for tables, then calls and transfers in streams.
   auto ring = UploadRing::make(device());
   if (!ring.ok())
     return ring.status();
@@ -210,6 +218,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
     return prepared;
   collectives = std::make_unique<CudaCollectives>(fabric, *memory, *deviceSpace, *watch, *residents,
                                                   *partitioned);
+  // Last, since the watch's thread may use it from here on.
   tended.store(partitioned.get(), std::memory_order_release);
   return {};
 }
@@ -266,6 +275,7 @@ void CudaRank::drain() {
   Deadline deadline(
       std::max(kDrainPatience, std::max(ordered->longestTimeout(), transfers->longestTimeout()) +
                                    std::chrono::milliseconds(1000)));
+  // Polled until the deadline: calls without one may never end.
   const auto await = [&](auto &calls) {
     for (auto isOver = calls.isOver();
          isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed(); isOver = calls.isOver())

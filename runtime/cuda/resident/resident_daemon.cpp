@@ -1,3 +1,5 @@
+// The host's side of a resident daemon: memory and launches, tenants and their numbers, requests
+// from entering to their end.
 #include "runtime/cuda/resident/resident_daemon.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
@@ -28,6 +30,7 @@ constexpr auto kLeavePatience = 5000ms;
 constexpr auto kEndPatience = 12000ms;
 
 const char *nameOf(interpreter::BlockReason reason) {
+  // The text continues "waits for".
   switch (reason) {
   case interpreter::BlockReason::Announce:
     return "the announcement of";
@@ -56,6 +59,7 @@ StatusOr<std::unique_ptr<ResidentDaemon>> ResidentDaemon::make(const DaemonOptio
 }
 
 Status ResidentDaemon::start() {
+  // The lock is held for moments, so its users look some times before they sleep.
   lookBeforeSleeping(mutex);
   if (options.kernel == nullptr || options.settings.numExecutors == 0 ||
       options.settings.numExecutors > kMaxExecutors)
@@ -68,6 +72,7 @@ Status ResidentDaemon::start() {
     status = allocate();
   if (!status.ok())
     return status;
+  // Executors that have left with something open stay away in strict mode.
   side = std::make_unique<SubmissionSide>(
       *page, [this](uint64_t generation, bool beside) { launch(generation, beside); },
       options.isStrict ? DaemonOptions::kAway : std::chrono::microseconds(0));
@@ -87,6 +92,7 @@ Status ResidentDaemon::allocate() {
     memory = static_cast<std::remove_reference_t<decltype(memory)>>(begin);
     return status;
   };
+  // Code first, while nothing runs.
   Status status = toStatus(static_cast<cudaError_t>(options.kernel->load()),
                            "loading the resident daemon's kernel");
   if (status.ok())
@@ -120,6 +126,7 @@ Status ResidentDaemon::allocate() {
 }
 
 ResidentDaemon::~ResidentDaemon() {
+  // Executors leave for good, then the thread ends.
   if (side)
     side->abort();
   if (side && options.isStrict)
@@ -225,6 +232,7 @@ bool ResidentDaemon::detach(Tenant &tenant) {
   lock.unlock();
   std::lock_guard noCall(calling); // its thread is in none
   lock.lock();
+  // Numbers of the tenant are others' once executors have come and gone.
   for (uint32_t number = 0; number < registered.size(); ++number)
     if (registered[number].tenant == &tenant) {
       registered[number] = {};
@@ -341,6 +349,7 @@ bool ResidentDaemon::wantsNumbers() const {
 // --- requests ---
 
 void ResidentDaemon::launch(uint64_t generation, bool beside) {
+  // A lookout still occupies the stream of its generation.
   if (beside)
     current.store(1 - current.load(std::memory_order_relaxed), std::memory_order_relaxed);
   OnDevice on(options.device);
@@ -436,6 +445,7 @@ CUdeviceptr addressOf(uint64_t *word) { return reinterpret_cast<CUdeviceptr>(wor
 
 Status ResidentDaemon::letBegin(cudaStream_t stream, uint64_t request) {
   OnDevice on(options.device);
+  // The stream stores the number of the request where executors look for it.
   CUstreamBatchMemOpParams opens = {};
   opens.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
   opens.writeValue.address = addressOf(side->gateOf(request));
@@ -469,6 +479,7 @@ Status ResidentDaemon::holdStream(cudaStream_t stream, uint64_t request) {
     return isOpen.status();
   }
   side->ensureStarted();
+  // The completion word only grows, from one request in its slot to the next.
   CUstreamBatchMemOpParams waits = {};
   waits.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
   waits.waitValue.address = addressOf(side->completionOf(request));
@@ -560,6 +571,7 @@ bool ResidentDaemon::awaitEnd(uint64_t request, std::chrono::microseconds atMost
       relax();
       continue;
     }
+    // Executors that have left do not come back by themselves.
     side->restartIfOpen();
     if (side->isAborted() && !failure().ok())
       return true;
@@ -589,6 +601,7 @@ Status ResidentDaemon::failure() const {
 
 std::string ResidentDaemon::describeWaits() const {
   std::string text;
+  // The executors said so when they last left.
   for (const OpenTask &task : side->openTasks()) {
     InvocationName invocation;
     {

@@ -1,3 +1,4 @@
+// Finds or makes the daemons of a device for those who share executors.
 #include "runtime/cuda/resident/resident_set.h"
 
 #include "runtime/sync/mutex.h"

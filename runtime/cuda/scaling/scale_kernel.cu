@@ -47,7 +47,6 @@ template <class T> __device__ T loadBytes(const char *from) {
 
 template <class Element> __device__ ElementScale<Element> scaleOf(const Arguments &arguments) {
   using Storage = typename Element::Storage;
-  // The factor lies in device memory, or came with the arguments.
   const char *from = arguments.deviceFactor != nullptr
                          ? arguments.deviceFactor
                          : reinterpret_cast<const char *>(&arguments.factor);
@@ -95,7 +94,6 @@ __device__ void scaleAll(const Arguments &arguments, const Scale &scale) {
   const uint64_t vectors = address % sizeof(uint4) == 0 ? arguments.elements / kPerVector : 0;
   scaleVectors<Storage>(arguments, scale, vectors, thread, numThreads);
   const bool isAligned = address % sizeof(Storage) == 0;
-  // Elements of the input may be at any address.
 #pragma unroll 1
   for (uint64_t i = vectors * kPerVector + thread; i < arguments.elements; i += numThreads) {
     const char *from = arguments.from + i * sizeof(Storage);
@@ -124,7 +122,6 @@ __global__ void __launch_bounds__(kThreads)
 } // namespace
 
 int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
-  // Without elements there is nothing to launch.
   const uint64_t bytes = scaling.elements * sizeOf(scaling.type);
   if (bytes == 0)
     return cudaSuccess;
@@ -136,7 +133,7 @@ int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
                          scaling.scale.divisor,
                          scaling.scale.isNone(),
                          scaling.type};
-  // The factor is read now, since the caller's memory may change afterwards.
+  // The factor is read here, since the caller's memory may change afterwards.
   if (scaling.scale.factor.onHost)
     std::memcpy(&arguments.factor, scaling.scale.factor.onHost, sizeOf(scaling.type));
   constexpr uint64_t kBytesOfBlock = uint64_t{kThreads} * kLoads * 16;

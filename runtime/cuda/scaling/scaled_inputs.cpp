@@ -58,7 +58,6 @@ Status ScaledInputs::startStream() {
 }
 
 Status ScaledInputs::scaleNow(const Scaling &given) {
-  // The stream has one user at a time.
   OnDevice on(device());
   std::lock_guard lock(scaling);
   Status status = startStream();
@@ -80,7 +79,6 @@ Status ScaledInputs::scaleNow(const Scaling &given) {
 
 /// Calls run one after the other, so any piece that is large enough will do.
 StatusOr<char *> OrderedScaledInputs::memoryFor(const Call &call, uint64_t bytes) {
-  // Any piece that is large enough and, for a direct program, lies where other ranks access it.
   for (Piece &piece : pieces)
     if (piece.bytes >= bytes && !(call.isDirect && piece.own)) {
       piece.lastCall = call.number;

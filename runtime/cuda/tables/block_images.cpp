@@ -14,7 +14,6 @@ BlockImages makeBlockImages(const interpreter::Program &program,
   constexpr uint64_t kAlignment = 128;
   BlockImages images{std::pmr::vector<std::pmr::vector<char>>(memory)};
   images.blocks.reserve(program.numBlocks);
-  // Every image gets the room of the largest, so that a kernel finds its own by its number.
   for (uint32_t b = 0; b < program.numBlocks; ++b) {
     images.blocks.push_back(makeBlockImage(program, b, memory));
     images.stride = std::max(images.stride, alignUp(images.blocks.back().size(), kAlignment));

@@ -105,7 +105,6 @@ PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t
   pairs.begin = begin;
   pairs.numRanks = numRanks;
   pairs.numSlots = kSlotsOfPair;
-  // With little memory, transfers leave more of it to calls.
   const uint64_t bytes =
       memoryBytes >= kEnoughMemory ? std::min(memoryBytes / 8, kMostBytes) : memoryBytes / 16;
   const auto perSlot = [&](uint64_t of, uint64_t rings) {
@@ -133,7 +132,6 @@ StatusOr<GroupLayout> GroupLayout::of(std::span<const daemon::Transfer> transfer
   });
   GroupLayout layout;
   for (const daemon::Transfer *transfer : sorted) {
-    // Another peer, or the other side: a new direction.
     if (layout.directions.empty() || layout.directions.back().isSend != transfer->isSend ||
         layout.directions.back().peer != transfer->peer) {
       TransferDirection next;

@@ -38,7 +38,6 @@ PartList::~PartList() {
 
 StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart> parts) {
   constexpr uint64_t kSmallest = 1024;
-  // An unused one that is large enough.
   std::shared_ptr<PartList> list;
   {
     std::lock_guard lock(pool().mutex);
@@ -68,7 +67,6 @@ StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart>
 }
 
 Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t captured) {
-  // The graph that the capture makes.
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
   Status asked = toStatus(

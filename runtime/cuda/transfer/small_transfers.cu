@@ -102,7 +102,6 @@ private:
     const uint64_t use = piece / pairs.numSlots;
     char *lines = pairs.lines(arena(direction.isSend), sourceRank(), slot);
     SlotHeader *header = pairs.header(arena(direction.isSend), sourceRank(), slot);
-    // The threads of a piece share its lines.
     Lines mine(lines, lineFlag(use), bytes, rank, size);
     return direction.isSend ? send(part, which, offset, mine, header, slot, use)
                             : receive(part, which, offset, mine, header, use);

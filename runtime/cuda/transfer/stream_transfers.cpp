@@ -178,7 +178,6 @@ StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer
 
 Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) const {
   TransferArguments &arguments = prepared.arguments;
-  // Where arenas and slots lie, and how the work is divided.
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     arguments.arenas[r] = memory.arena(r);
   arguments.onDevice = memory.onDevice();
@@ -259,7 +258,7 @@ Status StreamTransfers::enqueue(std::span<Prepared> all) {
     for (Prepared &one : all)
       if (!isDone(one, &StreamTransfers::launch) && all.size() > 1)
         one.of->fabric.fail(first); // others of the group are in their streams
-  // Whatever follows a kernel that is in its stream is ordered behind it, also after an error.
+  // Later work is ordered behind every kernel that is in its stream, also after an error.
   for (Prepared &one : all)
     if (one.isLaunched)
       (void)isDone(one, &StreamTransfers::end);
@@ -276,7 +275,6 @@ Status StreamTransfers::begin(Prepared &prepared) {
   // Numbers come from the device in a graph: those of the host must have been used.
   if (prepared.capture != 0 && !hasGraphs)
     status = awaitNumbered();
-  // The table lives as long as the graph.
   if (status.ok() && prepared.list && prepared.capture != 0)
     status = keepWithGraph(prepared.list, prepared.streams[0]);
   if (status.ok() && prepared.isApart)
@@ -311,7 +309,6 @@ Status StreamTransfers::standApart(Prepared &prepared) {
       return apart.capture != 0 && cudaStreamIsCapturing(apart.stream, &capture) == cudaSuccess &&
              capture == cudaStreamCaptureStatusNone;
     });
-  // Else another one.
   if (found == aparts.end()) {
     cudaStream_t made = nullptr;
     status = toStatus(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
@@ -405,7 +402,6 @@ Status StreamTransfers::end(Prepared &prepared) {
   for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i)
     status =
         toStatus(cudaStreamWaitEvent(prepared.streams[i], behind->event, 0), "joining streams");
-  // Each direction remembers where its last kernel is.
   for (uint32_t d = 0; d < prepared.arguments.numDirections; ++d) {
     const TransferDirection &direction = prepared.arguments.directions[d];
     Turn &turn = turnOf(direction);
@@ -504,11 +500,9 @@ StatusOr<bool> StreamTransfers::isOver() {
 }
 
 std::string StreamTransfers::describe(const GivingUp &where) const {
-  // The words mean what TransferReports has put into them.
   const bool isSend = where.context.instruction != 0;
   const bool isRefused = where.isBeginning != 0;
   const std::string own = std::to_string(fabric.rank());
-  // Two kernels had the same direction.
   if (isRefused && where.obstacle.what == kTwoReplays)
     return "rank " + own +
            " gave up in transfers: others to or from the same rank run beside them. What graphs "

@@ -52,7 +52,6 @@ std::string describeCall(const daemon::CollectiveSpec &spec) {
 
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank) {
-  // The head of every report: rank, call and shape.
   std::string text = "rank " + std::to_string(rank) + " gave up in call " +
                      std::to_string(where.invocation) + ", " + describeCall(spec) + ": ";
   // It had not begun: the call was refused, or an earlier one or another rank was late.
@@ -69,7 +68,6 @@ std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec
     return text + "waits for rank " + std::to_string(where.obstacle.peer) +
            why[where.obstacle.what % 3];
   }
-  // It stood at an instruction of its plan.
   return text +
          insight::describePosition(spec.plan.get(),
                                    {rank, where.block, where.context.instruction}) +

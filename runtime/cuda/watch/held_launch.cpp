@@ -1,4 +1,4 @@
-// An event behind the work that waits says when its stream is held no longer.
+// An event behind the work that waits says when its stream stops being held.
 #include "runtime/cuda/watch/held_launch.h"
 
 #include "runtime/cuda/device/cuda_calls.h"

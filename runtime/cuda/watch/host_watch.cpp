@@ -27,7 +27,6 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
   std::unique_ptr<HostWatch> watch(
       new HostWatch(fabric, device, connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")),
                     std::move(describe)));
-  // Words that host and kernels share, and one of the device alone.
   OnDevice on(device);
   Status status = on.status();
   void *pinned = nullptr, *word = nullptr;
@@ -35,7 +34,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
     status = toStatus(cudaHostAlloc(&pinned, sizeof(HostWords), cudaHostAllocMapped),
                       "allocating pinned memory");
   if (status.ok()) {
-    // Others count the rank's waits from now on.
+    // Others count the rank's waits from here on.
     watch->words = new (pinned) HostWords;
     waitingOnDevices().add(device, *watch->words);
     status = toStatus(cudaMalloc(&word, sizeof(uint32_t)), "allocating device memory");
@@ -112,7 +111,7 @@ void HostWatch::failIfGivenUp() {
 
 void HostWatch::look() {
   failIfGivenUp();
-  // What kernels have said since the last look; a kernel that waits says it again.
+  // Of the time since the last look: a kernel that waits says so again.
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
   const auto now = SteadyClock::now();
   if (awaited != 0)

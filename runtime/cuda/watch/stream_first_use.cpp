@@ -61,7 +61,6 @@ Status useStream(cudaStream_t stream, unsigned long long number) {
   std::lock_guard lock(mutex);
   if (seen.load(std::memory_order_acquire) == number + 1)
     return {};
-  // A stream with work in it has had its first.
   const cudaError_t state = cudaStreamQuery(stream);
   Status status;
   if (state != cudaErrorNotReady) // else it has work

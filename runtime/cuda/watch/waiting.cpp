@@ -49,7 +49,6 @@ void WaitingOnDevices::setHeld(int device, const void *who, uint32_t streams) {
 
 uint32_t WaitingOnDevices::count(int device) {
   std::lock_guard lock(mutex);
-  // Streams that are held by daemons.
   uint32_t streams = 0;
   for (const auto &[where, number] : held)
     streams += where.first == device ? number : 0;

@@ -75,6 +75,7 @@ __device__ void storeAll(const FoldOperands &operands, uint64_t index, Raw value
   constexpr uint32_t kAtOnce = 4;
 #pragma unroll 1
   for (uint32_t first = 0; first < operands.numDestinations; first += kAtOnce) {
+    // Addresses first; the last one again where there are fewer.
     Raw *to[kAtOnce];
 #pragma unroll
     for (uint32_t d = 0; d < kAtOnce; ++d) {
@@ -99,12 +100,14 @@ __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint
   constexpr uint32_t kUnroll = N >= kLoadsInFlight ? 1 : kLoadsInFlight / N;
   const uint32_t firstDestination =
       operands.numDestinations == 1 ? 0 : operands.thread / warpSize % operands.numDestinations;
+  // The addresses of sources stay in registers.
   const uint4 *sources[N];
 #pragma unroll
   for (uint32_t s = 0; s < N; ++s)
     sources[s] = operands.source<uint4>(s);
 #pragma unroll 1
   for (uint64_t i = operands.thread; i < vectors; i += kUnroll * operands.numThreads) {
+    // All loads of a round are on their way before the first value is used.
     uint4 raw[kUnroll][N];
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; ++u)
@@ -120,6 +123,7 @@ __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint
         lanes.template apply<Operation>(Lanes<Element>(raw[u][s]));
       raw[u][0] = lanes.pack(divisor);
     }
+    // Each destination gets all values; warps take destinations in different turns.
 #pragma unroll 1
     for (uint32_t turn = 0; turn < operands.numDestinations; ++turn) {
       uint32_t d = firstDestination + turn;
@@ -140,6 +144,7 @@ __device__ void foldRows(const FoldOperands &operands, uint64_t begin, uint64_t 
                          uint64_t divisor) {
 #pragma unroll 1
   for (uint64_t i = begin + operands.thread; i < end; i += operands.numThreads) {
+    // The first sources are loaded together, the others when they are used.
     Raw raw[kAtOnce];
 #pragma unroll
     for (uint32_t s = 0; s < kAtOnce; ++s)
@@ -188,6 +193,7 @@ __device__ void foldBytes(const FoldOperands &operands, uint64_t elements, uint6
 #pragma unroll 1
     for (uint32_t s = 1; s < operands.numSources; ++s)
       sum = Operation::apply(sum, load(s, i));
+    // An average is divided once, behind the last source.
     Storage result = Element::store(divisor > 1 ? divide(sum, divisor) : sum);
 #pragma unroll 1
     for (uint32_t d = 0; d < operands.numDestinations; ++d)
@@ -204,8 +210,10 @@ __device__ __forceinline__ void fold(const FoldOperands &operands, uint64_t elem
                                      uint64_t divisor) {
   using Storage = typename Element::Storage;
   constexpr uint32_t kLanes = Lanes<Element>::kCount;
+  // Elements at odd addresses are folded by their bytes.
   if (operands.misalignment % sizeof(Storage) != 0)
     return foldBytes<Element, Operation>(operands, elements, divisor);
+  // Vectors where all operands are aligned, then the elements that are left.
   uint64_t vectors = operands.misalignment == 0 ? elements / kLanes : 0;
   if (kFixed && operands.numSources == 2)
     foldVectors<Element, Operation, 2>(operands, vectors, divisor);

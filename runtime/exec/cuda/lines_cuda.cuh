@@ -91,6 +91,7 @@ struct ReadyUnit {
   __device__ ulonglong2 loadData(const char *buffer) const {
     const char *from = buffer + begin;
     ulonglong2 value = {0, 0};
+    // Whole words if both address and size allow it, else bytes.
     if (reinterpret_cast<uintptr_t>(from) % 8 == 0 && bytes % 8 == 0) {
       if (bytes != 0)
         value.x = *reinterpret_cast<const uint64_t *>(from);
@@ -206,6 +207,7 @@ __device__ __forceinline__ ulonglong2 foldHeld(const Unit &unit, const PieceFold
   using Word = Lanes<Element, uint64_t>;
   ulonglong2 first = unit.dataOf(held[0]);
   Word low(first.x), high(first.y);
+  // The sources in registers, then the others, each loaded when it is used.
 #pragma unroll
   for (uint32_t s = 1; s < kHeld; ++s)
     if (s < piece.numSources) {
@@ -279,6 +281,7 @@ __device__ __forceinline__ bool foldUnit(ReadyLines &task, const Unit &unit, con
                                          bool active, const Vote &vote) {
   const Program &program = *inShared(task.program);
   const ReadyWord *words = inShared(task.words) + piece.firstPointer;
+  // Data of buffers is there, so it is loaded once.
   const uint32_t numSources = active ? piece.numSources : 0;
   uint4 held[kHeldSources];
 #pragma unroll
@@ -289,6 +292,7 @@ __device__ __forceinline__ bool foldUnit(ReadyLines &task, const Unit &unit, con
       held[s] = unit.rawOf(unit.loadData(words, s));
   }
   const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
+  // Lines are loaded again with each look.
   auto loadLines = [&] {
 #pragma unroll
     for (uint32_t s = 0; s < kHeldSources; ++s) {
@@ -298,6 +302,7 @@ __device__ __forceinline__ bool foldUnit(ReadyLines &task, const Unit &unit, con
         held[s] = unit.loadLine(words[s].address);
     }
   };
+  // Look some times, until all lanes of the warp have all their lines.
   uint32_t missing = ~0u;
 #pragma unroll 1
   for (uint32_t look = 0; look < kReadyLooks; ++look) {
@@ -315,17 +320,21 @@ __device__ __forceinline__ bool foldUnit(ReadyLines &task, const Unit &unit, con
       if (words[s].value != 0 && !unit.arrived(unit.loadLine(words[s].address), words[s].value))
         missing = s;
     if (__all_sync(~0u, missing == ~0u)) {
+      // Data of LL128 may be older than the flag that came with it.
       if (mustReload<Fold>(unit, fold))
         loadLines();
       break;
     }
   }
+  // One missing source is enough for a report.
   if (missing != ~0u)
     atomicExch(&task.missing, piece.firstPointer + missing);
+  // Nothing is stored unless all warps have everything.
   if (!vote(missing == ~0u))
     return false;
   if (!active)
     return true;
+  // Fold the sources, and store the result to each destination.
   ulonglong2 value = unit.dataOf(held[0]);
   if (!fold.isCopy())
     value = FoldReadyUnit<Fold>::run(unit, fold, words, held);

@@ -125,6 +125,7 @@ __device__ __forceinline__ bool takeThrough(StraightUnit<kHeld> (&mine)[kUnits],
     mine[u].lookUp();
     mine[u].load(false);
   }
+  // Look at the lines, again and again, until the whole warp has them.
   for (;;) {
 #pragma unroll
     for (uint32_t u = 0; u < kUnits; ++u)
@@ -158,6 +159,7 @@ __device__ __forceinline__ bool takeUnits(const StraightTask &task, uint32_t thr
   const uint32_t numUnits = task.step.numUnits();
 #pragma unroll 1
   for (; first < numUnits; first += kUnits * numThreads) {
+    // A round: some units of each thread, numThreads apart.
     StraightUnit<kHeld> mine[kUnits];
 #pragma unroll
     for (uint32_t u = 0; u < kUnits; ++u)

@@ -166,6 +166,7 @@ public:
                                           uint32_t &missing) {
     if (number > kControlThreads)
       return allArrived(words, first, number, missing);
+    // A lane for each word; lanes without one have nothing to wait for.
     const bool hasWord = threadIdx.x < number;
     const ReadyWord awaited = tableEntry(words[first + (hasWord ? threadIdx.x : 0)]);
     bool here = !hasWord;
@@ -195,6 +196,7 @@ public:
   /// What the other warps do until they are dismissed.
   __device__ static void serve(CudaTeam &team) {
     for (;;) {
+      // The first warp hands out one task after the other.
       meet();
       if (team.isOver)
         return;
@@ -211,6 +213,7 @@ public:
         if (threadIdx.x % warpSize == 0)
           atomicAdd(cuda::inShared(&team.finishedWarps), 1u);
       }
+      // All have done their share: the first warp goes on.
       meet();
     }
   }

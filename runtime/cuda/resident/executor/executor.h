@@ -40,9 +40,11 @@ public:
   /// Until all leave. In line, with all that it calls at one place: an executor is in registers
   /// then, and not on the stack (docs/decisions/gpu/stacks.md).
   OCCL_INLINE void run() {
+    // It knows only what has been taken in, and looks at the window when it chooses.
     const uint64_t now = target.now();
     choosing.begin(intake.begin(now), now);
     while (!intake.isOver()) {
+      // The others have left: all tasks are its own.
       if (intake.hasStayed()) {
         marker.retire();
         choosing.takeOver();
@@ -52,6 +54,7 @@ public:
       if (claim(choice, view))
         visit(choice, view);
     }
+    // Tell the host what is open and what was counted.
     intake.leave(choosing.first());
     publishCounts();
     marker.leave();

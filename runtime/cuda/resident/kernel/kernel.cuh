@@ -145,6 +145,7 @@ private:
   template <Resolution kWhen, class Body>
   __device__ __forceinline__ auto visitBy(const Submission &submission, uint32_t block,
                                           const Body &body) {
+    // Steps are measured as before if the buffers are aligned as before.
     const ImageHeader &header = headerOf(*task);
     const uint32_t ends = endsOf(submission);
     ReadyBlock<Target, kWhen> steps(shared.invocation, header.program, header.ready,

@@ -1,3 +1,5 @@
+// The host's half of the protocol with executors: entries in a ring, starts of generations, and
+// words that say who has left.
 #include "runtime/cuda/resident/submission/submission_side.h"
 
 #include "runtime/sync/clock.h"
@@ -18,6 +20,7 @@ std::optional<uint64_t> SubmissionSide::enter(const Submission &submission) {
   if (isReleased[slot] || (isStreamed[slot] && !isReached(sequence - kWindow)))
     return std::nullopt;
   isStreamed[slot] = submission.isStreamed;
+  // Executors take an entry whose words all bear the turn.
   const SubmissionEntry entry = pack(submission, sequence);
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
     storeShared(&page.entries[slot].words[i], entry.words[i], std::memory_order_release);
@@ -201,6 +204,7 @@ std::vector<OpenTask> SubmissionSide::openTasks() const {
         return loadShared(&page.waits[s % kWindow][b].words[i], std::memory_order_relaxed);
       };
       const uint64_t place = word(0), obstacle = word(1), since = word(2);
+      // The words are of an earlier request in the slot.
       if (place >> 32 != ((s + 1) & 0xffffffff))
         continue;
       tasks.push_back({s, b, static_cast<uint32_t>(place), seenAt > since ? seenAt - since : 0,

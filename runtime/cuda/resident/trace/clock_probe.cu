@@ -1,3 +1,4 @@
+// A kernel of one thread that answers each word of the host with the device's clock.
 #include "runtime/cuda/resident/trace/clock_probe.h"
 
 #include "runtime/base/system_words.cuh"
@@ -9,6 +10,7 @@ namespace {
 __global__ void answer(ClockProbe *probe) {
   for (uint32_t round = 0; round < ClockProbe::kRounds; ++round) {
     const uint64_t begin = deviceClock();
+    // A host that has stopped asking must not keep the device.
     while (loadWord(&probe->asked) <= round)
       if (deviceClock() - begin > ClockProbe::kPatienceNs)
         return;

@@ -1,3 +1,4 @@
+// Converts the device's times to the host's by two samples of both clocks.
 #include "runtime/cuda/resident/trace/device_clock.h"
 
 namespace occl::cuda::resident {
@@ -9,6 +10,7 @@ constexpr uint64_t kFarApart = 50'000'000;
 
 /// Of the device's times.
 double distance(uint64_t from, uint64_t to) {
+  // Only 48 bits of times are kept; the difference has its sign there.
   constexpr uint32_t kMissing = 16;
   return static_cast<double>(static_cast<int64_t>((to - from) << kMissing) >> kMissing);
 }

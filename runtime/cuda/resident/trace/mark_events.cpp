@@ -1,3 +1,4 @@
+// Turns the marks of executors into events: visits, runs and waits of each thread block.
 #include "runtime/cuda/resident/trace/mark_events.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ public:
     for (const TracedRequest &request : requests) {
       known[static_cast<uint32_t>(request.sequence)] = &request;
       add(TraceKind::Submit, request, request.submitted);
+      // It waited for another rank before the daemon had it.
       if (request.awaited && request.entered > request.submitted) {
         TraceEvent &wait = add(TraceKind::Wait, request, request.submitted, request.entered);
         wait.reason = static_cast<uint8_t>(transport::WaitReason::Announce);
@@ -74,6 +76,7 @@ private:
       add(TraceKind::Start, request, time);
       return;
     case Moment::Visit:
+      // All ranks had announced it by then; the earliest visit that says so counts.
       if (mark.flag)
         if (auto [known, isNew] = announced.emplace(mark.sequence, time); !isNew)
           known->second = std::min(known->second, time);
@@ -115,6 +118,7 @@ private:
   void addVisit(const MarkView &mark, const TracedRequest &request, const MarkView *visit,
                 uint16_t executor) {
     const Ticks time = clock.hostAt(mark.time);
+    // The begin of the visit may have been overwritten in the ring.
     if (visit != nullptr && visit->sequence == mark.sequence && visit->block == mark.block) {
       TraceEvent &event = add(TraceKind::Visit, request, clock.hostAt(visit->time), time);
       event.block = mark.block;
@@ -174,6 +178,7 @@ private:
 } // namespace
 
 transport::WaitReason waitReasonOf(interpreter::BlockReason reason) {
+  // Traces have the same reasons for hosts and devices.
   using interpreter::BlockReason;
   using transport::WaitReason;
   switch (reason) {
