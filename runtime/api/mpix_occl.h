@@ -30,7 +30,6 @@
 
 #include "mpix_occl_types.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -46,6 +45,9 @@ struct mpixRequest {
   struct mpixComm *at; /* that it keeps; NULL with part */
   int isReceive, isSend;
   int isActive; /* from its start to its end; threads read it meanwhile */
+  /* Of an epoch that is over, but not ended: a test of several found it so. Its error, and why. */
+  int isOver, code;
+  char *why;
   int partitions;
   int peer, tag; /* of a receive, for its status, as is the next */
   uint64_t bytes;
@@ -254,7 +256,7 @@ static inline int MPIX_Start(MPIX_Request *request) {
   const int code = mpixIsThere(request);
   if (code != MPI_SUCCESS)
     return code;
-  if (!(*request)->part && mpixIsActive(*request))
+  if (mpixIsActive(*request) && (!(*request)->part || (*request)->isOver))
     return mpixFail(MPI_ERR_REQUEST, "the request has been started, and has not ended");
   if (!(*request)->part && (*request)->isSend) {
     memset((*request)->marks, 0, (size_t)(*request)->partitions);
@@ -382,74 +384,12 @@ static inline int MPIX_Parrived(MPIX_Request request, int partition, int *flag) 
   return mpixResult(asked, misuse);
 }
 
-/* Of what was received, or was not. */
-static inline void mpixSetStatus(MPI_Status *status, int source, int tag, uint64_t bytes) {
-  if (status == MPI_STATUS_IGNORE)
-    return;
-  status->MPI_SOURCE = source;
-  status->MPI_TAG = tag;
-  MPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)bytes);
-  MPI_Status_set_cancelled(status, 0);
-}
-static inline int mpixEnd(MPIX_Request request, occlResult_t ended, MPI_Status *status) {
-  mpixSetActive(request, 0);
-  if (request->isReceive)
-    mpixSetStatus(status, request->peer, request->tag, request->bytes);
-  else
-    mpixSetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-  return mpixResult(ended, MPI_ERR_REQUEST);
-}
-
-/* Whether an epoch without a peer is over. */
-static inline int mpixHasEnded(MPIX_Request request) {
-  return __atomic_load_n(&request->left, __ATOMIC_ACQUIRE) == 0;
-}
-
-/* The epoch's end; the request stays, and may be started again. Of none, and without an epoch, at
- * once, with an empty status. */
-static inline int MPIX_Wait(MPIX_Request *request, MPI_Status *status) {
-  if (!request || !*request || !mpixIsActive(*request)) {
-    mpixSetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-    return MPI_SUCCESS;
-  }
-  while (!(*request)->part && !mpixHasEnded(*request))
-    sched_yield();
-  return mpixEnd(*request, (*request)->part ? occlPwait((*request)->part) : occlSuccess, status);
-}
-static inline int MPIX_Test(MPIX_Request *request, int *flag, MPI_Status *status) {
-  if (!flag)
-    return mpixFail(MPI_ERR_ARG, "flag is NULL");
-  *flag = 1;
-  if (!request || !*request || !mpixIsActive(*request))
-    return MPIX_Wait(request, status);
-  const occlResult_t ended = (*request)->part         ? occlPtest((*request)->part)
-                             : mpixHasEnded(*request) ? occlSuccess
-                                                      : occlInProgress;
-  *flag = ended != occlInProgress;
-  return *flag ? mpixEnd(*request, ended, status) : MPI_SUCCESS;
-}
-/* All of them, whatever becomes of one; MPI_ERR_IN_STATUS: MPI_ERROR of each says which failed, and
- * the text is the last one's. */
-static inline int MPIX_Waitall(int number, MPIX_Request requests[], MPI_Status statuses[]) {
-  int isWrong = 0;
-  if (number < 0)
-    return mpixFail(MPI_ERR_ARG, "count is %d", number);
-  for (int i = 0; i < number; ++i) {
-    MPI_Status *const status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
-    const int code = MPIX_Wait(&requests[i], status);
-    if (status != MPI_STATUS_IGNORE)
-      status->MPI_ERROR = code;
-    isWrong = isWrong || code != MPI_SUCCESS;
-  }
-  return isWrong ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
-}
-
 /* MPI_ERR_REQUEST: it has an epoch. Else *request is MPIX_REQUEST_NULL afterwards. */
 static inline int MPIX_Request_free(MPIX_Request *request) {
   const int code = mpixIsThere(request);
   if (code != MPI_SUCCESS)
     return code;
-  if (!(*request)->part && mpixIsActive(*request))
+  if (mpixIsActive(*request) && (!(*request)->part || (*request)->isOver))
     return mpixFail(MPI_ERR_REQUEST, "the request is not over: wait for it before it is freed");
   const occlResult_t freed = occlPfree((*request)->part);
   if (freed != occlSuccess)
@@ -471,6 +411,8 @@ static inline int MPIX_Cancel(MPIX_Request *request) {
 #ifdef __cplusplus
 }
 #endif
+
+#include "mpix_occl_completion.h"
 
 #include "mpix_occl_collectives.h"
 

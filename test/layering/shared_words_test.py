@@ -17,6 +17,7 @@ DIRECT = re.compile(
 ALLOWED = {
     "runtime/api/occl_device_words.cuh": "device code, a header of programs",
     "runtime/api/mpix_occl.h": "a header for programs, also in C",
+    "runtime/api/mpix_occl_completion.h": "a header for programs, also in C",
     "runtime/cuda/kernels/block_run.cuh": "device code",
     "runtime/cuda/kernels/bound.cuh": "device code",
     "runtime/cuda/device/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",

@@ -1,5 +1,4 @@
-// What mpix_occl.h has beyond the suite: communicators, MPI_PROC_NULL, hints, several at once,
-// misuse.
+// What mpix_occl.h has beyond the suite: communicators, MPI_PROC_NULL, hints, misuse.
 #include "runtime/api/tests/mpix/ranks.h"
 
 #include <array>
@@ -260,52 +259,6 @@ TEST(Hints, AreTaken) {
   MPI_Info_free(&info);
 }
 
-TEST(Several, EndTogether) {
-  const Attached comm;
-  const int rank = rankOf(comm);
-  MPIX_Request requests[3] = {MPIX_REQUEST_NULL};
-  std::vector<int> mine(100, rank), theirs(100, -1);
-  EXPECT_EQ(
-      MPIX_Psend_init(mine.data(), 100, 1, MPI_INT, 1 - rank, 0, comm, MPI_INFO_NULL, &requests[0]),
-      MPI_SUCCESS);
-  EXPECT_EQ(MPIX_Precv_init(theirs.data(), 10, 10, MPI_INT, 1 - rank, 0, comm, MPI_INFO_NULL,
-                            &requests[1]),
-            MPI_SUCCESS);
-  MPI_Status statuses[3];
-  EXPECT_EQ(MPIX_Startall(2, requests), MPI_SUCCESS);
-  EXPECT_EQ(MPIX_Pbuf_prepareall(2, requests), MPI_SUCCESS);
-  std::vector<int> all(100);
-  std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(MPIX_Pready_list(100, all.data(), requests[0]), MPI_SUCCESS) << "more than 64";
-  EXPECT_EQ(MPIX_Waitall(3, requests, statuses), MPI_SUCCESS) << "the third is none";
-  EXPECT_EQ(statuses[1].MPI_SOURCE, 1 - rank);
-  EXPECT_EQ(statuses[1].MPI_ERROR, MPI_SUCCESS);
-  EXPECT_EQ(theirs, std::vector<int>(100, 1 - rank));
-  EXPECT_EQ(MPIX_Startall(3, requests), MPI_ERR_REQUEST) << "the first two have been started";
-  EXPECT_EQ(MPIX_Pready_range(0, 99, requests[0]), MPI_SUCCESS);
-  EXPECT_EQ(MPIX_Waitall(2, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
-  EXPECT_EQ(firstOf({MPIX_Request_free(&requests[0]), MPIX_Request_free(&requests[1])}),
-            MPI_SUCCESS);
-  EXPECT_EQ(requests[0], MPIX_REQUEST_NULL);
-}
-
-TEST(Several, SayWhichFailed) {
-  const Attached comm(300);
-  MPIX_Request requests[2] = {MPIX_REQUEST_NULL, MPIX_REQUEST_NULL};
-  int value = 0;
-  MPI_Status statuses[2];
-  EXPECT_EQ(MPIX_Precv_init(&value, 1, 1, MPI_INT, 1 - rankOf(comm), 0, comm, MPI_INFO_NULL,
-                            &requests[1]),
-            MPI_SUCCESS);
-  EXPECT_EQ(MPIX_Start(&requests[1]), MPI_SUCCESS);
-  EXPECT_EQ(MPIX_Waitall(2, requests, statuses), MPI_ERR_IN_STATUS);
-  EXPECT_EQ(statuses[0].MPI_ERROR, MPI_SUCCESS);
-  EXPECT_EQ(statuses[1].MPI_ERROR, MPI_ERR_OTHER);
-  EXPECT_TRUE(hasText("epoch 1")) << MPIX_Error_text();
-  EXPECT_EQ(MPIX_Start(&requests[1]), MPI_ERR_OTHER) << "it has failed for good";
-  EXPECT_EQ(MPIX_Request_free(&requests[1]), MPI_SUCCESS);
-}
-
 TEST(Misuse, IsRefused) {
   const Attached comm;
   Request request;
@@ -332,6 +285,10 @@ TEST(Misuse, IsRefused) {
   EXPECT_EQ(MPIX_Test(&request, nullptr, MPI_STATUS_IGNORE), MPI_ERR_ARG);
   EXPECT_EQ(MPIX_Startall(-1, nullptr), MPI_ERR_ARG);
   EXPECT_EQ(MPIX_Waitall(-1, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG);
+  EXPECT_EQ(MPIX_Waitall(1, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_REQUEST);
+  EXPECT_EQ(MPIX_Testall(1, &request, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG);
+  EXPECT_EQ(MPIX_Waitany(1, &request, nullptr, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+  EXPECT_EQ(MPIX_Waitsome(1, &request, &flag, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG);
   EXPECT_EQ(firstOf({MPIX_Wait(&request, MPI_STATUS_IGNORE),
                      MPIX_Test(&request, &flag, MPI_STATUS_IGNORE)}),
             MPI_SUCCESS)
