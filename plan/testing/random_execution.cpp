@@ -1,5 +1,7 @@
 #include "plan/testing/random_execution.h"
 
+#include "plan/collectives/promise.h"
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -147,12 +149,22 @@ private:
       for (uint32_t c = 0; c < plan.ranks[r].inputChunks && !inPlace; ++c)
         if (cell(r, OperandKind::Input, c).sum != entry[r][c])
           say("input destroyed");
-    if (!plan.requirements.empty())
-      return checkRequirements();
+    if (const auto standard = standardCollectiveOf(plan.collective))
+      checkStandard(*standard);
+    checkRequirements();
+  }
+
+  void checkStandard(StandardCollective collective) {
     for (uint32_t r = 0; r < plan.numRanks; ++r)
-      for (uint32_t c = 0; c < plan.ranks[r].outputChunks; ++c)
-        if (plan.collective != "reduce" || r == plan.root)
-          checkChunk(r, c, contributionsTo(r, c));
+      for (uint32_t c = 0; c < plan.ranks[r].outputChunks; ++c) {
+        const std::optional<Goal> goal = goalOf(plan, collective, r, c);
+        std::vector<Contribution> contributions;
+        for (uint32_t from = 0; goal && from < plan.numRanks; ++from)
+          if (goal->ofAllRanks || from == goal->rank)
+            contributions.push_back({from, static_cast<uint32_t>(goal->index)});
+        if (goal)
+          checkChunk(r, c, contributions);
+      }
   }
 
   void checkRequirements() {
@@ -174,21 +186,6 @@ private:
       say("wrong value on rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk));
     if (value.isFinal != (contributions.size() > 1))
       say("wrong final mark");
-  }
-
-  /// What a standard collective promises.
-  std::vector<Contribution> contributionsTo(uint32_t rank, uint32_t chunk) const {
-    uint32_t part = plan.partChunks;
-    if (plan.collective == "allgather")
-      return {{chunk / part, chunk % part}};
-    if (plan.collective == "alltoall")
-      return {{chunk / part, rank * part + chunk % part}};
-    if (plan.collective == "broadcast")
-      return {{plan.root, chunk}};
-    std::vector<Contribution> all;
-    for (uint32_t r = 0; r < plan.numRanks; ++r)
-      all.push_back({r, plan.collective == "reducescatter" ? rank * part + chunk : chunk});
-    return all;
   }
 
   const Plan &plan;

@@ -1,5 +1,5 @@
 // Executes plans on numbers, in random order: what verifyPlan is tested against. Shares no code
-// with the verifier.
+// with the verifier but the list of standard collectives.
 #pragma once
 
 #include "plan/model/plan.h"

@@ -1,7 +1,7 @@
 #include "runtime/invocation/collective.h"
 
+#include "plan/collectives/promise.h"
 #include "plan/model/chunking_of.h"
-#include "plan/model/collective.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/invocation/plan_scaling.h"
 #include "runtime/net/crossing.h"

@@ -1,6 +1,6 @@
 #include "runtime/invocation/plan_scaling.h"
 
-#include "plan/model/collective.h"
+#include "plan/collectives/promise.h"
 
 #include <algorithm>
 #include <optional>

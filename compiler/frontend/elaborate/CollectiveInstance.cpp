@@ -1,17 +1,9 @@
 #include "compiler/frontend/elaborate/Elaborator.h"
 
+#include "plan/collectives/collectives.h"
 #include "plan/model/limits.h"
 
-#include <algorithm>
-
 namespace occl::frontend {
-namespace {
-
-/// Collectives whose postcondition the verifier of plans knows by name.
-constexpr std::string_view kStandardNames[] = {"allreduce", "allgather", "reducescatter",
-                                               "broadcast", "reduce",    "alltoall"};
-
-} // namespace
 
 std::optional<int64_t> Elaborator::collectiveParameter(std::string_view name) const {
   const std::vector<Param> &params = algorithm.collective->params;
@@ -25,8 +17,7 @@ bool Elaborator::instantiateCollective() {
   const CollectiveDecl &collective = *algorithm.collective;
   info.collective = collective.name;
   info.isStandard = collective.nameRange.file == program.modules[0]->file &&
-                    std::find(std::begin(kStandardNames), std::end(kStandardNames),
-                              collective.name) != std::end(kStandardNames);
+                    plan::standardCollectiveOf(collective.name).has_value();
   if (!bindCollectiveArguments())
     return false;
   frame = collectiveFrame;

@@ -2,6 +2,7 @@
 
 #include "compiler/interchange/common/SplitFinal.h"
 #include "compiler/interchange/common/ValueFlow.h"
+#include "plan/collectives/promise.h"
 
 #include <algorithm>
 
@@ -11,11 +12,10 @@ namespace {
 
 /// Calls visit(rank, chunk) for each output chunk that the collective promises to be a reduction.
 template <typename Visitor> void visitReductions(const plan::Plan &plan, Visitor visit) {
-  bool isAtRoot = plan.collective == "reduce";
-  if (isAtRoot || plan.collective == "allreduce" || plan.collective == "reducescatter") {
-    for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+  if (const auto standard = plan::standardCollectiveOf(plan.collective)) {
+    for (uint32_t rank = 0; rank < plan.numRanks && plan::isReduction(*standard); ++rank)
       for (uint32_t chunk = 0; chunk < plan.ranks[rank].outputChunks; ++chunk)
-        if (!isAtRoot || rank == plan.root)
+        if (plan::goalOf(plan, *standard, rank, chunk))
           visit(rank, chunk);
     return;
   }

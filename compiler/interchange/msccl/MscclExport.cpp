@@ -1,6 +1,7 @@
 #include "compiler/interchange/msccl/MscclExport.h"
 
 #include "compiler/interchange/msccl/MscclLower.h"
+#include "plan/collectives/collectives.h"
 #include "plan/io/printer.h"
 
 #include <algorithm>
@@ -13,18 +14,6 @@ namespace {
 using Opcode = plan::Opcode;
 
 constexpr uint32_t kNone = ~0u;
-
-/// How the format calls a collective; parts of the larger buffer.
-struct Naming {
-  std::string_view plan, msccl, rccl;
-  bool manyParts;
-};
-constexpr Naming kNames[] = {{"allreduce", "allreduce", "allreduce", false},
-                             {"allgather", "allgather", "allgather", true},
-                             {"reducescatter", "reduce_scatter", "reducescatter", true},
-                             {"alltoall", "alltoall", "alltoall", true},
-                             {"broadcast", "broadcast", "broadcast", false},
-                             {"reduce", "reduce", "reduce", false}};
 
 /// A step that others may wait for: thread block and position among its operations.
 struct Place {
@@ -263,12 +252,11 @@ void setHeader(Algorithm &algorithm, const plan::Plan &plan, Runtime runtime) {
   for (const plan::RankPlan &rank : plan.ranks)
     algorithm.chunksPerLoop =
         std::max({algorithm.chunksPerLoop, rank.inputChunks, rank.outputChunks});
-  for (const Naming &naming : kNames)
-    if (naming.plan == plan.collective) {
-      algorithm.collective = runtime == Runtime::Msccl ? naming.msccl : naming.rccl;
-      parts = naming.manyParts ? plan.numRanks : 1;
-      algorithm.chunksPerLoop = plan.partChunks * static_cast<uint32_t>(parts);
-    }
+  if (const auto standard = plan::standardCollectiveOf(plan.collective)) {
+    algorithm.collective = runtime == Runtime::Msccl ? mscclNameOf(*standard) : nameOf(*standard);
+    parts = hasManyParts(*standard) ? plan.numRanks : 1;
+    algorithm.chunksPerLoop = plan.partChunks * static_cast<uint32_t>(parts);
+  }
   algorithm.protocol = plan.protocol;
   algorithm.numGpus = plan.numRanks;
   algorithm.inPlace = plan.inPlace;

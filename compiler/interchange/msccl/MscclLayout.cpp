@@ -1,5 +1,6 @@
 // Which collective an MSCCL XML file means, and how large its buffers are.
 #include "compiler/interchange/msccl/MscclImport.h"
+#include "plan/collectives/collectives.h"
 #include "support/suggestion.h"
 
 #include <algorithm>
@@ -13,19 +14,24 @@ using plan::OperandKind;
 
 namespace {
 
-/// A collective that the format knows by name. Buffers are in whole buffers of the collective:
-/// `input` and `output` say whether they have one part for each rank.
-struct KnownCollective {
-  std::string_view xmlName, planName;
-  bool manyInputs, manyOutputs;
-};
-constexpr KnownCollective kCollectives[] = {{"allreduce", "allreduce", false, false},
-                                            {"allgather", "allgather", false, true},
-                                            {"reduce_scatter", "reducescatter", true, false},
-                                            {"reducescatter", "reducescatter", true, false},
-                                            {"alltoall", "alltoall", true, true},
-                                            {"broadcast", "broadcast", false, false},
-                                            {"reduce", "reduce", false, false}};
+using plan::StandardCollective;
+
+/// The collectives that the format knows, those of plans that promise something by name, with all
+/// the names that files have for them.
+std::vector<std::pair<std::string_view, StandardCollective>> knownCollectives() {
+  std::vector<std::pair<std::string_view, StandardCollective>> known;
+  for (const plan::CollectiveDefinition &one : plan::kStandardCollectives)
+    if (const auto collective = plan::standardCollectiveOf(one.name)) {
+      for (std::string_view name : {mscclNameOf(*collective), std::string_view(one.name)})
+        if (known.empty() || known.back().first != name)
+          known.emplace_back(name, *collective);
+    }
+  return known;
+}
+
+bool endsAtRoot(StandardCollective collective) {
+  return definitionOf(collective).outputOf == plan::Holder::Root;
+}
 
 bool uses(const Gpu &gpu, OperandKind buffer) {
   for (const ThreadBlock &block : gpu.threadBlocks)
@@ -70,13 +76,13 @@ private:
       takeCustom();
       return true;
     }
-    for (const KnownCollective &known : kCollectives)
-      if (known.xmlName == algorithm.collective)
-        return takeKnown(known);
     std::string name = algorithm.collective;
     std::vector<std::string_view> names;
-    for (const KnownCollective &known : kCollectives)
-      names.push_back(known.xmlName);
+    for (const auto &[known, collective] : knownCollectives()) {
+      if (known == name)
+        return takeKnown(collective);
+      names.push_back(known);
+    }
     std::string meant = plan::suggest(name, names);
     frontend::Diagnostic &error = reporter.error(
         DiagnosticCode::ImportUnknownCollective, algorithm.offset, name.empty() ? "" : "coll",
@@ -88,10 +94,12 @@ private:
     return false;
   }
 
-  bool takeKnown(const KnownCollective &known) {
-    layout.collective = known.planName;
+  bool takeKnown(StandardCollective collective) {
+    layout.collective = nameOf(collective);
     uint32_t n = algorithm.numGpus, perLoop = algorithm.chunksPerLoop;
-    uint32_t inputParts = known.manyInputs ? n : 1, outputParts = known.manyOutputs ? n : 1;
+    const plan::Parts one = {.numRanks = n, .part = 1};
+    auto inputParts = static_cast<uint32_t>(inputSize(collective, one));
+    auto outputParts = static_cast<uint32_t>(outputSize(collective, one));
     layout.partsOfBuffer = std::max(inputParts, outputParts);
     for (const Gpu &gpu : algorithm.gpus) {
       if (algorithm.chunksPerLoop == 0)
@@ -106,16 +114,19 @@ private:
       return false;
     }
     layout.partChunks = perLoop / layout.partsOfBuffer;
-    layout.root = chooseRoot();
+    layout.root = chooseRoot(collective);
     for (uint32_t r = 0; r < n; ++r)
-      if (!sizeRank(r, inputParts * layout.partChunks, outputParts * layout.partChunks))
+      if (!sizeRank(collective, r))
         return false;
     return true;
   }
 
   /// The file may leave out (0) a buffer that is not used, as where input and output are one.
-  bool sizeRank(uint32_t r, uint32_t input, uint32_t output) {
+  bool sizeRank(StandardCollective collective, uint32_t r) {
     const Gpu &gpu = algorithm.gpus[r];
+    const plan::Parts parts = {algorithm.numGpus, layout.root, layout.partChunks};
+    const auto input = static_cast<uint32_t>(inputSize(collective, parts));
+    const auto output = static_cast<uint32_t>(outputSize(collective, parts));
     for (auto [attribute, has, needs] : {std::tuple("i_chunks", gpu.inputChunks, input),
                                          std::tuple("o_chunks", gpu.outputChunks, output)}) {
       if (has == 0 || has == needs)
@@ -131,31 +142,27 @@ private:
     rank.inputChunks = input;
     rank.outputChunks = output;
     // Only the root must have these; others have them if they use them.
-    if (layout.collective == "broadcast" && r != layout.root && !uses(gpu, OperandKind::Input))
+    if (!needsInput(collective, parts, r) && !uses(gpu, OperandKind::Input))
       rank.inputChunks = 0;
-    if (layout.collective == "reduce" && r != layout.root && !uses(gpu, OperandKind::Output))
+    if (!needsOutput(collective, parts, r) && !uses(gpu, OperandKind::Output))
       rank.outputChunks = 0;
-    auto part = static_cast<int32_t>(layout.partChunks);
-    if (layout.collective == "allgather")
-      rank.inPlaceOffset = static_cast<int32_t>(r) * part;
-    if (layout.collective == "reducescatter")
-      rank.inPlaceOffset = -static_cast<int32_t>(r) * part;
+    rank.inPlaceOffset = static_cast<int32_t>(inPlaceOffset(collective, parts, r));
     return true;
   }
 
   /// The format does not say: the only rank that never receives (broadcast) or sends (reduce).
-  uint32_t chooseRoot() const {
+  uint32_t chooseRoot(StandardCollective collective) const {
     if (options.root)
       return *options.root;
-    if (layout.collective != "broadcast" && layout.collective != "reduce")
+    if (!hasRoot(collective))
       return 0;
     std::vector<uint32_t> candidates;
     for (const Gpu &gpu : algorithm.gpus) {
       bool isActive = false;
       for (const ThreadBlock &block : gpu.threadBlocks)
         for (const Step &step : block.steps)
-          isActive |= layout.collective == "broadcast" ? shapeOf(step.type).receives
-                                                       : shapeOf(step.type).sends;
+          isActive |=
+              endsAtRoot(collective) ? shapeOf(step.type).sends : shapeOf(step.type).receives;
       if (!isActive)
         candidates.push_back(static_cast<uint32_t>(gpu.id));
     }

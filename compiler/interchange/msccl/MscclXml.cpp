@@ -18,6 +18,11 @@ constexpr StepShape kShapes[] = {
 
 } // namespace
 
+std::string_view mscclNameOf(plan::StandardCollective collective) {
+  return collective == plan::StandardCollective::ReduceScatter ? "reduce_scatter"
+                                                               : nameOf(collective);
+}
+
 const StepShape &shapeOf(StepType type) { return kShapes[static_cast<size_t>(type)]; }
 
 std::optional<StepType> stepTypeOf(std::string_view name) {

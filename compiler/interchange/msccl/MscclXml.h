@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/diagnostics/SourceManager.h"
+#include "plan/collectives/collectives.h"
 #include "plan/model/plan.h"
 
 #include <cstdint>
@@ -11,6 +12,9 @@
 #include <vector>
 
 namespace occl::interchange::msccl {
+
+/// As MSCCL calls the collective; RCCL calls it as plans do.
+std::string_view mscclNameOf(plan::StandardCollective collective);
 
 enum class StepType : uint8_t {
   Send,

@@ -1,6 +1,6 @@
 #include "compiler/interchange/synthesis/Synthesis.h"
 
-#include "plan/model/collective.h"
+#include "plan/collectives/promise.h"
 #include "plan/model/limits.h"
 
 #include <algorithm>
@@ -249,19 +249,16 @@ private:
     uint32_t largest = 0;
     for (uint32_t r = 0; r < info.numRanks; ++r)
       largest = std::max({largest, info.inputChunks[r], info.outputChunks[r]});
-    bool manyParts = name == "allgather" || name == "reducescatter" || name == "alltoall";
-    model.partChunks = std::max(1u, manyParts ? largest / info.numRanks : largest);
-    if (name == "broadcast" || name == "reduce")
-      for (uint32_t r = 0; r < info.numRanks; ++r)
-        if ((name == "broadcast" ? info.inputChunks[r] : info.outputChunks[r]) > 0)
-          model.root = r;
-    auto part = static_cast<int32_t>(model.partChunks);
+    model.partChunks = std::max(1u, hasManyParts(*collective) ? largest / info.numRanks : largest);
+    const bool isAtRoot = definitionOf(*collective).outputOf == plan::Holder::Root;
+    for (uint32_t r = 0; r < info.numRanks && hasRoot(*collective); ++r)
+      if ((isAtRoot ? info.outputChunks[r] : info.inputChunks[r]) > 0)
+        model.root = r;
     for (uint32_t r = 0; r < info.numRanks; ++r) {
-      int32_t shift = static_cast<int32_t>(r) * part;
-      int32_t offset = name == "allgather" ? shift : name == "reducescatter" ? -shift : 0;
+      const int64_t offset = inPlaceOffset(*collective, partsOf(model), r);
       model.ranks.push_back({.inputChunks = info.inputChunks[r],
                              .outputChunks = info.outputChunks[r],
-                             .inPlaceOffset = offset});
+                             .inPlaceOffset = static_cast<int32_t>(offset)});
     }
     if (!plan::checkSizes(model, *collective).empty() || !meetsGoals(model, *collective))
       return false;
@@ -282,8 +279,7 @@ private:
       if (!goal || has.size() != (goal->ofAllRanks ? info.numRanks : 1))
         return false;
       for (const plan::Contribution &one : has)
-        if (one.chunk != goal->contribution.chunk ||
-            (!goal->ofAllRanks && one.rank != goal->contribution.rank))
+        if (one.chunk != goal->index || (!goal->ofAllRanks && one.rank != goal->rank))
           return false;
     }
     return true;

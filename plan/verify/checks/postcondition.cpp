@@ -1,6 +1,6 @@
 #include "plan/verify/checks/postcondition.h"
 
-#include "plan/model/collective.h"
+#include "plan/collectives/promise.h"
 
 namespace occl::plan::verify {
 
@@ -28,7 +28,7 @@ private:
         std::optional<Goal> goal = goalOf(plan, collective, rank, chunk);
         if (!goal)
           continue;
-        Contribution one = goal->contribution;
+        const Contribution one = {goal->rank, static_cast<uint32_t>(goal->index)};
         Value expected = goal->ofAllRanks ? sumOverRanks(one.chunk) : keys.of(one);
         if (isEqual(rank, chunk, expected))
           continue;

@@ -1,5 +1,5 @@
 // The head of a plan and its flat arrays. See shape.h.
-#include "plan/model/collective.h"
+#include "plan/collectives/promise.h"
 #include "plan/verify/checks/shape.h"
 
 #include <algorithm>
