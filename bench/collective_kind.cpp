@@ -1,7 +1,5 @@
 #include "bench/collective_kind.h"
 
-#include <cstring>
-
 namespace occl::bench {
 
 namespace {
@@ -12,27 +10,14 @@ float contribution(uint32_t rank, uint64_t element) {
 
 } // namespace
 
-std::optional<CollectiveKind> collectiveKindOf(std::string_view name) {
-  constexpr std::string_view names[] = {"allreduce", "allgather", "reducescatter", "broadcast",
-                                        "alltoall"};
-  for (unsigned i = 0; i < std::size(names); ++i)
-    if (names[i] == name)
-      return static_cast<CollectiveKind>(i);
-  return std::nullopt;
+std::optional<StandardCollective> comparedCollective(std::string_view name) {
+  const auto kind = plan::standardCollectiveOf(name);
+  return kind == StandardCollective::Reduce ? std::nullopt : kind;
 }
 
-uint64_t Workload::count() const {
-  bool isWhole = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
-  return isWhole ? elements : elements / numRanks;
-}
-
-uint64_t Workload::inputElements() const {
-  return kind == CollectiveKind::AllGather ? count() : elements;
-}
-
-uint64_t Workload::outputElements() const {
-  return kind == CollectiveKind::ReduceScatter ? count() : elements;
-}
+uint64_t Workload::count() const { return hasManyParts(kind) ? elements / numRanks : elements; }
+uint64_t Workload::inputElements() const { return inputSize(kind, parts()); }
+uint64_t Workload::outputElements() const { return outputSize(kind, parts()); }
 
 std::vector<float> Workload::makeInput() const {
   std::vector<float> input(inputElements());
@@ -43,39 +28,32 @@ std::vector<float> Workload::makeInput() const {
 
 float Workload::expected(uint64_t element) const {
   const auto factor = static_cast<float>(uint64_t(numRanks) * (numRanks + 1) / 2);
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return contribution(0, element) * factor;
-  case CollectiveKind::AllGather:
-    return contribution(static_cast<uint32_t>(element / count()), element % count());
-  case CollectiveKind::ReduceScatter:
-    return contribution(0, rank * count() + element) * factor;
-  case CollectiveKind::Broadcast:
-    return contribution(0, element);
-  case CollectiveKind::AllToAll:
-    return contribution(static_cast<uint32_t>(element / count()),
-                        rank * count() + element % count());
-  }
-  return 0;
+  const auto goal = goalOf(kind, parts(), rank, element);
+  if (!goal)
+    return 0;
+  return goal->ofAllRanks ? contribution(0, goal->index) * factor
+                          : contribution(goal->rank, goal->index);
 }
 
 void Workload::runMpi(const float *input, float *output) const {
   const int part = static_cast<int>(count());
   switch (kind) {
-  case CollectiveKind::AllReduce:
+  case StandardCollective::AllReduce:
     MPI_Allreduce(input, output, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     break;
-  case CollectiveKind::AllGather:
+  case StandardCollective::AllGather:
     MPI_Allgather(input, part, MPI_FLOAT, output, part, MPI_FLOAT, MPI_COMM_WORLD);
     break;
-  case CollectiveKind::ReduceScatter:
+  case StandardCollective::ReduceScatter:
     MPI_Reduce_scatter_block(input, output, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     break;
-  case CollectiveKind::Broadcast:
+  case StandardCollective::Broadcast:
     MPI_Bcast(output, part, MPI_FLOAT, 0, MPI_COMM_WORLD);
     break;
-  case CollectiveKind::AllToAll:
+  case StandardCollective::AllToAll:
     MPI_Alltoall(input, part, MPI_FLOAT, output, part, MPI_FLOAT, MPI_COMM_WORLD);
+    break;
+  default: // comparedCollective() has no others
     break;
   }
 }

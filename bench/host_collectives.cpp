@@ -114,14 +114,14 @@ private:
   void printRow(uint64_t bytes, const Times &own, const Times &peer, const Times &copying) const;
 
   const Options &options;
-  CollectiveKind kind;
+  StandardCollective kind;
   occlComm_t comm = nullptr;
   demo::PlansBySize plans;
   uint32_t rank = 0, numRanks = 0;
 };
 
 Comparison::Comparison(const Options &options) : options(options) {
-  auto named = collectiveKindOf(options.collective);
+  auto named = comparedCollective(options.collective);
   if (!named)
     stop("there is no collective " + options.collective);
   kind = *named;
@@ -223,9 +223,9 @@ void Comparison::printRow(uint64_t bytes, const Times &own, const Times &peer,
   if (rank != 0)
     return;
   const double byPeer = peer.median() / own.median(), byCopying = copying.median() / own.median();
-  const double goal = kind != CollectiveKind::AllReduce || numRanks < 8 ? 1
-                      : bytes == 1 << 20                                ? 1.4
-                                                                        : 2;
+  const double goal = kind != StandardCollective::AllReduce || numRanks < 8 ? 1
+                      : bytes == 1 << 20                                    ? 1.4
+                                                                            : 2;
   fmt::print(
       "| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.2f} | {:.2f} | {} |\n",
       options.collective, numRanks, bytes, own.median() * 1e6, own.p99() * 1e6, peer.median() * 1e6,

@@ -1,6 +1,7 @@
 // Every collective, type and operation on device memory, in and out of place, compared with plain
 // loops on the host.
 #include "nccl/gpu/device_ranks.h"
+#include "plan/collectives/collectives.h"
 #include "runtime/exec/conformance/reference.h"
 
 #include <cstring>
@@ -19,28 +20,14 @@ constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, Reduc
                              ReduceOp::Avg};
 static_assert(std::size(kOps) == ncclNumOps);
 
-enum class Kind {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  Broadcast,
-  Reduce,
-  AllToAll,
-  Gather,
-  Scatter
-};
-constexpr Kind kKinds[] = {Kind::AllReduce, Kind::AllGather, Kind::ReduceScatter, Kind::Broadcast,
-                           Kind::Reduce,    Kind::AllToAll,  Kind::Gather,        Kind::Scatter};
-constexpr const char *kNames[] = {"allreduce", "allgather", "reducescatter", "broadcast",
-                                  "reduce",    "alltoall",  "gather",        "scatter"};
+using Kind = plan::StandardCollective;
 
-bool reduces(Kind kind) {
-  return kind == Kind::AllReduce || kind == Kind::ReduceScatter || kind == Kind::Reduce;
-}
-bool hasRoot(Kind kind) {
-  return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||
-         kind == Kind::Scatter;
-}
+/// All of them.
+constexpr Kind kKinds[] = {
+#define OCCL_COLLECTIVE(enumerator, ...) Kind::enumerator,
+#include "plan/collectives/collectives.def"
+#undef OCCL_COLLECTIVE
+};
 
 struct Call {
   Kind kind;
@@ -52,8 +39,8 @@ struct Call {
   size_t misalignment = 0; // bytes
 
   std::string name() const {
-    return std::string(kNames[static_cast<int>(kind)]) + " of " + std::to_string(count) +
-           ", type " + std::to_string(type) + ", operation " + std::to_string(op) + ", root " +
+    return std::string(nameOf(kind)) + " of " + std::to_string(count) + ", type " +
+           std::to_string(type) + ", operation " + std::to_string(op) + ", root " +
            std::to_string(root) + (inPlace ? ", in place" : "") + ", misaligned by " +
            std::to_string(misalignment) + ": ";
   }
@@ -68,15 +55,14 @@ protected:
   std::vector<char> expected(int rank, const Call &call) const;
   conformance::Numbers numbersOf(int rank, const Call &call) const;
   size_t elements(const Call &call) const;
+  plan::Parts partsOf(const Call &call) const {
+    return {static_cast<uint32_t>(size()), static_cast<uint32_t>(call.root), call.count};
+  }
 };
 
 /// Of the input; ranks that are not the root have some of a scatter as well, which is not looked
 /// at.
-size_t Collectives::elements(const Call &call) const {
-  const bool isSpread =
-      call.kind == Kind::ReduceScatter || call.kind == Kind::AllToAll || call.kind == Kind::Scatter;
-  return call.count * (isSpread ? ranks.size() : 1);
-}
+size_t Collectives::elements(const Call &call) const { return inputSize(call.kind, partsOf(call)); }
 
 conformance::Numbers Collectives::numbersOf(int rank, const Call &call) const {
   return conformance::exactInput(elements(call), kTypes[call.type], kOps[call.op],
@@ -88,23 +74,14 @@ std::vector<char> Collectives::inputOf(int rank, const Call &call) const {
 }
 
 std::vector<char> Collectives::expected(int rank, const Call &call) const {
-  const bool gathers = call.kind == Kind::Gather, scatters = call.kind == Kind::Scatter;
-  if (gathers && rank != call.root)
-    return {};
   std::vector<conformance::Numbers> inputs;
   for (int r = 0; r < size(); ++r)
     inputs.push_back(numbersOf(r, call));
   const DataType type = kTypes[call.type];
-  const Kind kind = gathers ? Kind::AllGather : scatters ? Kind::AllToAll : call.kind;
-  std::vector<char> all =
-      conformance::encode(conformance::expectedOutput(
-                              kNames[static_cast<int>(kind)], inputs, static_cast<uint32_t>(rank),
-                              static_cast<uint32_t>(call.root), call.count, type, kOps[call.op]),
-                          type);
-  if (!scatters)
-    return all;
-  const auto part = static_cast<std::ptrdiff_t>(call.count * sizeOf(type));
-  return {all.begin() + call.root * part, all.begin() + (call.root + 1) * part};
+  return conformance::encode(conformance::expectedOutput(
+                                 nameOf(call.kind), inputs, static_cast<uint32_t>(rank),
+                                 static_cast<uint32_t>(call.root), call.count, type, kOps[call.op]),
+                             type);
 }
 
 ncclResult_t Collectives::launch(int rank, const Call &call, const char *from, char *to) {
@@ -143,10 +120,9 @@ std::string Collectives::run(int rank, const Call &call) {
   const size_t begin = kGuard + call.misalignment;
   char *to = on.recv + begin, *from = call.inPlace ? to : on.send + call.misalignment;
   const bool isRoot = !hasRoot(call.kind) || rank == call.root;
-  if (call.inPlace && isRoot && (call.kind == Kind::AllGather || call.kind == Kind::Gather))
-    from += apart;
-  if (call.inPlace && isRoot && (call.kind == Kind::ReduceScatter || call.kind == Kind::Scatter))
-    to += apart;
+  const int64_t apartBy = inPlaceOffset(call.kind, partsOf(call), static_cast<uint32_t>(rank));
+  if (call.inPlace && isRoot && apartBy != 0)
+    (apartBy > 0 ? from : to) += apart;
   const size_t whole = begin + std::max(input.size(), right.size()) + apart + kGuard;
   std::string wrong = check("cudaMemsetAsync", cudaMemsetAsync(on.recv, kSpoilt, whole, on.stream));
   if (wrong.empty())
@@ -213,7 +189,7 @@ TEST_F(Collectives, AllTypesAndRootsOfTheKindsThatMove) {
       for (int root = 0; root < (hasRoot(kind) ? size() : 1); ++root)
         for (size_t count : {1, 333})
           for (bool inPlace : {false, true})
-            if (!reduces(kind))
+            if (!isReduction(kind))
               calls.push_back({kind, count, static_cast<ncclDataType_t>(type), ncclSum, root,
                                inPlace, sizeOf(kTypes[type])});
   run(calls);

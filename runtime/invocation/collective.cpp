@@ -1,6 +1,6 @@
 #include "runtime/invocation/collective.h"
 
-#include "plan/collectives/promise.h"
+#include "plan/collectives/collectives.h"
 #include "plan/model/chunking_of.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/invocation/plan_scaling.h"
@@ -8,9 +8,7 @@
 #include "support/mix.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
-#include <string_view>
 #include <utility>
 
 namespace occl::daemon {
@@ -26,10 +24,6 @@ constexpr uint32_t kLineSliceBytes = 1 << 10;
 /// What takes less time than to wake a thread for it.
 constexpr uint64_t kBytesAtOnce = 4 << 10;
 
-/// As plans call the collectives of which the API has kinds, in the order of those.
-constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
-                                       "reduce",    "alltoall",  "gather",        "scatter"};
-
 std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
   std::vector<uint32_t> ranks;
   for (uint32_t r = 0; r < isListed.size(); ++r)
@@ -40,8 +34,8 @@ std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
 
 /// The API's value: 0 for what is none of the standard collectives.
 uint32_t kindOf(const plan::Plan &plan) {
-  const auto *found = std::ranges::find(kKinds, std::string_view(plan.collective));
-  return found == std::end(kKinds) ? 0 : static_cast<uint32_t>(found - std::begin(kKinds)) + 1;
+  const auto collective = plan::collectiveOfName(plan.collective);
+  return collective ? static_cast<uint32_t>(*collective) + 1 : 0;
 }
 
 /// Calls visit(accessor, operand, isStored) for each operand of an instruction that lies with
@@ -199,7 +193,8 @@ BlockBytes bytesOf(const interpreter::Program &program, uint32_t block) {
 }
 
 std::string nameOfKind(uint32_t kind) {
-  return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
+  return kind - 1 < plan::kNumStandardCollectives ? plan::kStandardCollectives[kind - 1].name
+                                                  : "a plan of its own";
 }
 
 /// The rounds are in its lowest bits, so that who reads another rank's record can name them.

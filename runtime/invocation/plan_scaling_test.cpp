@@ -18,10 +18,6 @@ constexpr PlanClass kDevices[] = {PlanClass::DeviceRegistered, PlanClass::Device
                                   PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary};
 constexpr uint32_t kMostRanks = 8;
 
-bool doesReduce(Kind kind) {
-  return kind == Kind::AllReduce || kind == Kind::ReduceScatter || kind == Kind::Reduce;
-}
-
 /// body(plan, kind, name) of all that the library has for devices at these sizes.
 template <class Body> void forPlansOfDevices(const Body &body) {
   for (PlanClass where : kDevices)
@@ -39,7 +35,7 @@ template <class Body> void forPlansOfDevices(const Body &body) {
 
 TEST(PlanScaling, AllPlansOfDevicesThatReduceMayHaveAFactorAndNoOthers) {
   forPlansOfDevices([](const plan::Plan &plan, Kind kind, const std::string &name) {
-    EXPECT_EQ(mayHaveFactor(plan), doesReduce(kind)) << name;
+    EXPECT_EQ(mayHaveFactor(plan), isReduction(kind)) << name;
   });
 }
 
@@ -53,7 +49,7 @@ TEST(PlanScaling, OnDevicesAveragesOfNarrowFloatsWithPartialSumsDivideTheirInput
                           DataType::Int32, DataType::Uint64})
       EXPECT_FALSE(dividesInputsOnDevice(plan, ReduceOp::Avg, type)) << name;
     EXPECT_FALSE(dividesInputsOnDevice(plan, ReduceOp::Sum, DataType::Float16)) << name;
-    if (!doesReduce(kind)) {
+    if (!isReduction(kind)) {
       EXPECT_FALSE(dividesInputsOnDevice(plan, ReduceOp::Avg, DataType::Float16)) << name;
     }
   });

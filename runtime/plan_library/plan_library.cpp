@@ -22,18 +22,9 @@ namespace occl::plan_library {
 
 namespace {
 
-constexpr std::array<std::string_view, kNumKinds> kNames = {
-    "allreduce", "allgather", "reducescatter", "broadcast",
-    "reduce",    "alltoall",  "gather",        "scatter"};
-
 constexpr std::array<std::string_view, kNumClasses> kClasses = {
     "host-registered", "host-ordinary",       "device-registered",
     "device-ordinary", "resident-registered", "resident-ordinary"};
-
-bool hasRoot(Kind kind) {
-  return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||
-         kind == Kind::Scatter;
-}
 
 std::string textOf(uint32_t numRanks, uint32_t numIslands) {
   return std::to_string(numRanks) + " ranks" +
@@ -74,15 +65,16 @@ const char *nameOf(plan::Protocol protocol) {
   }
 }
 
-/// The position of a name, or how many there are.
-template <size_t n>
-size_t positionOf(std::string_view name, const std::array<std::string_view, n> &names) {
-  return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+/// The class or kind of that name, or how many there are.
+size_t classOf(std::string_view name) {
+  return static_cast<size_t>(std::ranges::find(kClasses, name) - kClasses.begin());
+}
+size_t kindOf(std::string_view name) {
+  const auto kind = plan::collectiveOfName(name);
+  return kind ? static_cast<size_t>(*kind) : kNumKinds;
 }
 
 } // namespace
-
-const char *nameOf(Kind kind) { return kNames[static_cast<size_t>(kind)].data(); }
 
 PlanLibrary::PlanLibrary(std::span<const uint8_t> bytes) : bytes(bytes) {}
 
@@ -171,8 +163,8 @@ void PlanLibrary::readArchive() {
 }
 
 void PlanLibrary::addGroup(const Group &group) {
-  const Place place = {positionOf(group.planClass, kClasses), positionOf(group.collective, kNames),
-                       group.numRanks, group.numIslands};
+  const Place place = {classOf(group.planClass), kindOf(group.collective), group.numRanks,
+                       group.numIslands};
   const auto &[where, kind, numRanks, numIslands] = place;
   if (where == kNumClasses || kind == kNumKinds)
     return; // of a later version
@@ -237,8 +229,8 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::chooseInTable(const TableRow &row,
     return Status(StatusCode::InvalidArgument,
                   origin + ":" + std::to_string(row.line) + ": " + what);
   };
-  const size_t where = positionOf(row.planClass, kClasses);
-  const size_t kind = positionOf(row.collective, kNames);
+  const size_t where = classOf(row.planClass);
+  const size_t kind = kindOf(row.collective);
   if (where == kNumClasses || kind == kNumKinds)
     return wrong("there is no class '" + row.planClass + "' or no collective '" + row.collective +
                  "'");
@@ -267,8 +259,7 @@ Status PlanLibrary::useRows(const std::vector<TableRow> &rows, const std::string
     StatusOr<Choice> choice = chooseInTable(row, origin);
     if (!choice.ok())
       return choice.status();
-    replaced[{positionOf(row.planClass, kClasses), positionOf(row.collective, kNames), row.numRanks,
-              row.numIslands}]
+    replaced[{classOf(row.planClass), kindOf(row.collective), row.numRanks, row.numIslands}]
         .push_back(*choice);
   }
   tableOrigin = origin;

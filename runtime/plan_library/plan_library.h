@@ -3,6 +3,7 @@
 // library is built, and unpacked at their first use.
 #pragma once
 
+#include "plan/collectives/collectives.h"
 #include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
@@ -22,20 +23,8 @@
 namespace occl::plan_library {
 
 /// The collectives that the library has plans of.
-enum class Kind : uint8_t {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  Broadcast,
-  Reduce,
-  AllToAll,
-  Gather,
-  Scatter
-};
-inline constexpr uint32_t kNumKinds = 8;
-
-/// As plan files call it: "allreduce", ...
-const char *nameOf(Kind kind);
+using Kind = plan::StandardCollective;
+inline constexpr uint32_t kNumKinds = plan::kNumStandardCollectives;
 
 /// Where the ranks are and what their buffers are. Registered: all ranks' buffers can be accessed
 /// by all ranks (occlMemAlloc). Ordinary: by their owner alone, so that the plan sends messages.

@@ -25,11 +25,6 @@ namespace {
 
 std::string archivePath, hostTable, deviceTable, residentTable;
 
-bool hasRoot(Kind kind) {
-  return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||
-         kind == Kind::Scatter;
-}
-
 std::string fileOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -1,5 +1,6 @@
 #include "test/machines/islands.h"
 
+#include "plan/collectives/collectives.h"
 #include "runtime/api/occl_collectives.h"
 #include "runtime/api/testing/processes.h"
 #include "runtime/api/testing/steps.h"
@@ -32,17 +33,6 @@ std::vector<int32_t> numbersOf(uint32_t rank, uint64_t count) {
   return numbers;
 }
 
-/// A kind of collective: how many parts its buffers have, and what rank r gets at a place.
-struct Kind {
-  const char *name;
-  occlKind_t kind;
-  bool hasAllIn, hasAllOut; // a part for each rank
-  bool hasRoot;
-  bool isRoots; // only the root gets something
-  int32_t (*expected)(uint32_t numRanks, uint32_t rank, uint32_t root, uint64_t count,
-                      uint64_t place);
-};
-
 int32_t sumOf(uint32_t numRanks, uint64_t place) {
   int32_t sum = 0;
   for (uint32_t r = 0; r < numRanks; ++r)
@@ -50,51 +40,27 @@ int32_t sumOf(uint32_t numRanks, uint64_t place) {
   return sum;
 }
 
-const Kind kKinds[] = {
-    {"all-reduce", occlKindAllReduce, false, false, false, false,
-     [](uint32_t n, uint32_t, uint32_t, uint64_t, uint64_t i) { return sumOf(n, i); }},
-    {"all-gather", occlKindAllGather, false, true, false, false,
-     [](uint32_t, uint32_t, uint32_t, uint64_t count, uint64_t i) {
-       return numberOf(static_cast<uint32_t>(i / count), i % count);
-     }},
-    {"reduce-scatter", occlKindReduceScatter, true, false, false, false,
-     [](uint32_t n, uint32_t r, uint32_t, uint64_t count, uint64_t i) {
-       return sumOf(n, r * count + i);
-     }},
-    {"broadcast", occlKindBroadcast, false, false, true, false,
-     [](uint32_t, uint32_t, uint32_t root, uint64_t, uint64_t i) { return numberOf(root, i); }},
-    {"reduce", occlKindReduce, false, false, true, true,
-     [](uint32_t n, uint32_t, uint32_t, uint64_t, uint64_t i) { return sumOf(n, i); }},
-    {"all-to-all", occlKindAllToAll, true, true, false, false,
-     [](uint32_t, uint32_t r, uint32_t, uint64_t count, uint64_t i) {
-       return numberOf(static_cast<uint32_t>(i / count), r * count + i % count);
-     }},
-    {"gather", occlKindGather, false, true, true, true,
-     [](uint32_t, uint32_t, uint32_t, uint64_t count, uint64_t i) {
-       return numberOf(static_cast<uint32_t>(i / count), i % count);
-     }},
-    {"scatter", occlKindScatter, true, false, true, false,
-     [](uint32_t, uint32_t r, uint32_t root, uint64_t count, uint64_t i) {
-       return numberOf(root, r * count + i);
-     }},
-};
-
-std::string runKind(occlComm_t comm, const Kind &kind, uint32_t numRanks, uint32_t rank,
-                    uint32_t root, uint64_t count) {
-  const auto input = numbersOf(rank, count * (kind.hasAllIn ? numRanks : 1));
-  std::vector<int32_t> output(count * (kind.hasAllOut ? numRanks : 1), -1);
-  if (occlCallOfKind(kind.kind, input.data(), output.data(), count, occlInt32, occlSum, root, comm,
+std::string runKind(occlComm_t comm, plan::StandardCollective kind, uint32_t numRanks,
+                    uint32_t rank, uint32_t root, uint64_t count) {
+  const plan::Parts parts = {numRanks, root, count};
+  const auto input = numbersOf(rank, inputSize(kind, parts));
+  std::vector<int32_t> output(outputSize(kind, parts), -1);
+  const auto known = static_cast<occlKind_t>(occlKindAllReduce + static_cast<int>(kind));
+  if (occlCallOfKind(known, input.data(), output.data(), count, occlInt32, occlSum, root, comm,
                      nullptr) != occlSuccess)
-    return lastError(kind.name);
-  if (kind.isRoots && rank != root)
-    return "";
-  for (uint64_t i = 0; i < output.size(); ++i)
-    if (const int32_t expected = kind.expected(numRanks, rank, root, count, i);
-        output[i] != expected)
-      return std::string(kind.name) + " of " + std::to_string(count) + ", root " +
+    return lastError(nameOf(kind));
+  for (uint64_t i = 0; i < output.size(); ++i) {
+    const auto goal = goalOf(kind, parts, rank, i);
+    if (!goal)
+      continue;
+    const int32_t expected =
+        goal->ofAllRanks ? sumOf(numRanks, goal->index) : numberOf(goal->rank, goal->index);
+    if (output[i] != expected)
+      return std::string(nameOf(kind)) + " of " + std::to_string(count) + ", root " +
              std::to_string(root) + ": element " + std::to_string(i) + " of rank " +
              std::to_string(rank) + " is " + std::to_string(output[i]) + ", expected " +
              std::to_string(expected);
+  }
   return "";
 }
 
@@ -180,10 +146,12 @@ std::string runCollectives(occlComm_t comm, uint64_t count) {
   occlCommRank(comm, &rank);
   occlCommSize(comm, &numRanks);
   std::string wrong;
-  for (const Kind &kind : kKinds)
-    for (uint32_t root : {0u, numRanks - 1})
-      if (wrong.empty() && (root == 0 || kind.hasRoot))
+  for (uint32_t i = 0; i < plan::kNumStandardCollectives; ++i)
+    for (uint32_t root : {0u, numRanks - 1}) {
+      const auto kind = static_cast<plan::StandardCollective>(i);
+      if (wrong.empty() && (root == 0 || hasRoot(kind)))
         wrong = runKind(comm, kind, numRanks, rank, root, count);
+    }
   return wrong;
 }
 

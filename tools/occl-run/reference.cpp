@@ -76,19 +76,12 @@ double Reference::overAllRanks(uint64_t element) const {
   return combine(values);
 }
 
-std::optional<double> Reference::standardOutput(uint32_t rank, uint64_t element) const {
-  const uint64_t part = count ? element / count : 0, within = count ? element % count : 0;
-  if (plan.collective == "allreduce")
-    return overAllRanks(element);
-  if (plan.collective == "reducescatter")
-    return overAllRanks(rank * count + element);
-  if (plan.collective == "reduce")
-    return rank == plan.root ? std::optional(overAllRanks(element)) : std::nullopt;
-  if (plan.collective == "broadcast")
-    return input(plan.root, element);
-  if (plan.collective == "allgather")
-    return input(static_cast<uint32_t>(part), within);
-  return input(static_cast<uint32_t>(part), rank * count + within); // alltoall
+std::optional<double> Reference::standardOutput(plan::StandardCollective collective, uint32_t rank,
+                                                uint64_t element) const {
+  const auto goal = goalOf(collective, {plan.numRanks, plan.root, count}, rank, element);
+  if (!goal)
+    return std::nullopt;
+  return goal->ofAllRanks ? overAllRanks(goal->index) : input(goal->rank, goal->index);
 }
 
 std::vector<std::optional<double>> Reference::requiredOutput(uint32_t rank) const {
@@ -113,13 +106,12 @@ std::vector<std::optional<double>> Reference::requiredOutput(uint32_t rank) cons
 }
 
 std::vector<std::optional<double>> Reference::output(uint32_t rank) const {
-  static const std::vector<std::string> standard = {"allreduce", "reducescatter", "reduce",
-                                                    "broadcast", "allgather",     "alltoall"};
-  if (std::find(standard.begin(), standard.end(), plan.collective) == standard.end())
+  const auto standard = plan::standardCollectiveOf(plan.collective);
+  if (!standard)
     return requiredOutput(rank);
   std::vector<std::optional<double>> result(outputElements(rank));
   for (uint64_t element = 0; element < result.size(); ++element)
-    result[element] = standardOutput(rank, element);
+    result[element] = standardOutput(*standard, rank, element);
   return result;
 }
 

@@ -1,7 +1,9 @@
-// What a collective has to produce, straight from its definition: shares no code with compiler,
-// verifier or runtime, only the plan's data and the formula of chunk sizes.
+// What a collective has to produce, straight from its definition (plan/collectives) or the plan's
+// requirements: shares no code with compiler or runtime, only the plan's data and the formula of
+// chunk sizes.
 #pragma once
 
+#include "plan/collectives/collectives.h"
 #include "plan/model/chunking_of.h"
 #include "plan/model/plan.h"
 #include "runtime/api/occl.h"
@@ -34,7 +36,8 @@ public:
 private:
   double combine(const std::vector<double> &values) const;
   double overAllRanks(uint64_t element) const;
-  std::optional<double> standardOutput(uint32_t rank, uint64_t element) const;
+  std::optional<double> standardOutput(plan::StandardCollective collective, uint32_t rank,
+                                       uint64_t element) const;
   std::vector<std::optional<double>> requiredOutput(uint32_t rank) const;
 
   const plan::Plan &plan;

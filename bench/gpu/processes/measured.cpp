@@ -19,17 +19,6 @@ constexpr uint32_t kWarmUps = 5;
 /// Of more elements every so many are verified.
 constexpr size_t kAllVerified = 4 << 20, kSampled = 61;
 
-struct Named {
-  const char *name;
-  Kind kind;
-};
-constexpr Named kKinds[] = {{"allreduce", Kind::AllReduce},
-                            {"allgather", Kind::AllGather},
-                            {"reducescatter", Kind::ReduceScatter},
-                            {"broadcast", Kind::Broadcast},
-                            {"reduce", Kind::Reduce},
-                            {"alltoall", Kind::AllToAll}};
-
 void requireOccl(occlResult_t result, const char *what) {
   if (result == occlSuccess)
     return;
@@ -57,23 +46,13 @@ float load(const char *from, Type type, size_t i) {
                                : fromBfloat16(reinterpret_cast<const uint16_t *>(from)[i]);
 }
 
-/// Element i of the output of rank r, of parts of `count` elements.
-float outputOf(Kind kind, uint32_t numRanks, uint32_t r, size_t count, size_t i) {
-  if (kind == Kind::Broadcast)
-    return inputOf(0, i);
-  if (kind == Kind::AllGather)
-    return inputOf(static_cast<uint32_t>(i / count), i % count);
-  if (kind == Kind::AllToAll)
-    return inputOf(static_cast<uint32_t>(i / count), r * count + i % count);
-  size_t at = kind == Kind::ReduceScatter ? r * count + i : i;
+float outputOf(const plan::Goal &goal, uint32_t numRanks) {
+  if (!goal.ofAllRanks)
+    return inputOf(goal.rank, goal.index);
   float sum = 0;
   for (uint32_t from = 0; from < numRanks; ++from)
-    sum += inputOf(from, at);
+    sum += inputOf(from, goal.index);
   return sum;
-}
-
-bool hasParts(Kind kind) {
-  return kind == Kind::AllGather || kind == Kind::ReduceScatter || kind == Kind::AllToAll;
 }
 
 uint32_t repetitionsFor(size_t bytes) {
@@ -150,9 +129,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   joined->together = &together;
   joined->rank = rank;
   require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
-  for (const Named &known : kKinds)
-    if (collective == known.name)
-      joined->measured = known.kind;
+  joined->measured = plan::standardCollectiveOf(collective).value_or(Kind::AllReduce);
   for (const std::string &file : files) {
     occlPlan_t plan = nullptr;
     requireOccl(occlPlanLoad(file.c_str(), &plan), "occlPlanLoad");
@@ -204,10 +181,8 @@ void *Occl::allocate(size_t bytes) {
 }
 
 occlCall_t Occl::callOfKind(size_t count, Type type) const {
-  constexpr occlKind_t kOfLibrary[] = {occlKindAllReduce, occlKindAllGather, occlKindReduceScatter,
-                                       occlKindBroadcast, occlKindReduce,    occlKindAllToAll};
   occlCall_t call = OCCL_CALL_INITIALIZER;
-  call.kind = kOfLibrary[static_cast<size_t>(measured)];
+  call.kind = static_cast<occlKind_t>(occlKindAllReduce + static_cast<int>(measured));
   call.dataType = type == Type::Float32 ? occlFloat32 : occlBfloat16;
   call.count = count;
   call.timeoutMs = 10000;
@@ -289,11 +264,9 @@ Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t m
 
 Stage::Buffers Stage::placed(const Buffers &buffers, size_t count) const {
   Buffers result = buffers;
-  const size_t own = rank * count * sizeOf(given.type);
-  if (given.inPlace && ours.kind() == Kind::AllGather)
-    result.input += own;
-  if (given.inPlace && ours.kind() == Kind::ReduceScatter)
-    result.output += own;
+  const int64_t offset = inPlaceOffset(ours.kind(), partsOf(count * sizeOf(given.type)), rank);
+  if (given.inPlace)
+    (offset > 0 ? result.input : result.output) += std::abs(offset);
   return result;
 }
 
@@ -314,16 +287,15 @@ Stage::Enqueue Stage::theirs(size_t count) const {
 }
 
 size_t Stage::countFor(size_t bytes) const {
-  return bytes / sizeOf(given.type) / (hasParts(ours.kind()) ? together.size() : 1);
+  return bytes / sizeOf(given.type) / (hasManyParts(ours.kind()) ? together.size() : 1);
 }
 
 void Stage::synchronize() { require(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
 
 void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what) {
-  Kind kind = ours.kind();
-  uint32_t n = together.size();
-  size_t inputs = kind == Kind::ReduceScatter || kind == Kind::AllToAll ? n * count : count;
-  size_t outputs = kind == Kind::AllGather || kind == Kind::AllToAll ? n * count : count;
+  const Kind kind = ours.kind();
+  const plan::Parts parts = partsOf(count);
+  const size_t inputs = inputSize(kind, parts), outputs = outputSize(kind, parts);
   auto bytes = [this](size_t elements) { return elements * sizeOf(given.type); };
   auto host = std::make_unique_for_overwrite<char[]>(bytes(outputs));
   require(cudaMemsetAsync(buffers.output, 0x7f, bytes(outputs), stream), "clearing");
@@ -335,12 +307,12 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
   require(cudaMemcpyAsync(host.get(), buffers.output, bytes(outputs), cudaMemcpyDefault, stream),
           "copying");
   synchronize();
-  if (kind == Kind::Reduce && rank != 0)
+  if (!needsOutput(kind, parts, rank))
     return;
   size_t stride = outputs > kAllVerified ? kSampled : 1;
   for (size_t i = 0; i < outputs; i += stride) {
     const float actual = load(host.get(), given.type, i),
-                expected = outputOf(kind, n, rank, count, i);
+                expected = outputOf(*goalOf(kind, parts, rank, i), together.size());
     if (actual == expected)
       continue;
     std::fprintf(stderr, "%s: element %zu of rank %u is %g, not %g\n", what, i, rank,

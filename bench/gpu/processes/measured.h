@@ -105,6 +105,8 @@ private:
   std::optional<occlCall_t> callFor(size_t count) const;
   Enqueue theirs(size_t count) const;
   size_t countFor(size_t bytes) const;
+  /// The root is rank 0.
+  plan::Parts partsOf(size_t part) const { return {together.size(), 0, part}; }
   /// Where input and output lie for parts of `count` elements.
   Buffers placed(const Buffers &buffers, size_t count) const;
   Times measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly);

@@ -93,7 +93,7 @@ void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cud
     return requireNccl(
         nccl.reduce(input, output, count, element, kNcclSum, 0, communicator, stream),
         "ncclReduce");
-  case Kind::AllToAll:
+  default:
     break;
   }
   group(true);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/gpu/processes/together.h"
+#include "plan/collectives/collectives.h"
 
 #include <cuda_runtime.h>
 
@@ -15,7 +16,7 @@ namespace occl::bench {
 enum class Type : uint8_t { Float32, Bfloat16 };
 constexpr size_t sizeOf(Type type) { return type == Type::Float32 ? 4 : 2; }
 
-enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll };
+using Kind = plan::StandardCollective;
 
 class Nccl {
 public:
@@ -25,7 +26,7 @@ public:
   std::string version() const;
   /// Memory of NCCL's; registered for symmetric access if `symmetric`, where NCCL has that.
   void *allocate(size_t bytes, bool symmetric);
-  /// Sum; count: elements of a part. The root is rank 0.
+  /// Sum; count: elements of a part. The root is rank 0. Not for Kind::Gather and Scatter.
   void enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream,
                Type type = Type::Float32);
 

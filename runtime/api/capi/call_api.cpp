@@ -5,6 +5,7 @@
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
 
+#include "plan/collectives/collectives.h"
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/plan_library/plans_in_rounds.h"
@@ -23,21 +24,21 @@ namespace {
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
-constexpr uint32_t kNumKinds = occlKindScatter + 1;
+constexpr uint32_t kNumKinds = occlKindAllReduce + plan::kNumStandardCollectives;
+#define OCCL_COLLECTIVE(enumerator, ...)                                                           \
+  static_assert(occlKind##enumerator ==                                                            \
+                occlKindAllReduce + static_cast<int>(plan::StandardCollective::enumerator));
+#include "plan/collectives/collectives.def"
+#undef OCCL_COLLECTIVE
 
 /// Of a call that is checked.
 nvtx::Range rangeOf(const occlComm &comm, const occlCall_t &given, Way way) {
   // As in occlKind_t; a plan has a name of its own.
   static constexpr const char *kNames[kNumKinds][2] = {
       {nullptr, nullptr},
-      {"occlAllReduce", "occlStart AllReduce"},
-      {"occlAllGather", "occlStart AllGather"},
-      {"occlReduceScatter", "occlStart ReduceScatter"},
-      {"occlBroadcast", "occlStart Broadcast"},
-      {"occlReduce", "occlStart Reduce"},
-      {"occlAllToAll", "occlStart AllToAll"},
-      {"occlGather", "occlStart Gather"},
-      {"occlScatter", "occlStart Scatter"},
+#define OCCL_COLLECTIVE(enumerator, ...) {"occl" #enumerator, "occlStart " #enumerator},
+#include "plan/collectives/collectives.def"
+#undef OCCL_COLLECTIVE
   };
   return nvtx::Range([&]() -> nvtx::Named {
     return {given.plan ? given.plan->plan->name.c_str()

@@ -1,5 +1,7 @@
 #include "runtime/exec/conformance/reference.h"
 
+#include "plan/collectives/collectives.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -243,18 +245,20 @@ Numbers decode(const char *bytes, uint64_t elements, DataType type) {
 
 Numbers expectedOutput(const std::string &collective, const std::vector<Numbers> &inputs,
                        uint32_t rank, uint32_t root, uint64_t count, DataType type, ReduceOp op) {
+  if (collective == "shift")
+    return rank > 0 ? inputs[rank - 1] : Numbers();
   Numbers result;
-  if (collective == "allreduce" || (collective == "reduce" && rank == root))
-    return foldAll(inputs, 0, count, type, op);
-  if (collective == "reducescatter")
-    return foldAll(inputs, rank * count, count, type, op);
-  if (collective == "broadcast")
-    return inputs[root];
-  if (collective == "shift" && rank > 0)
-    return inputs[rank - 1];
-  if (collective == "allgather" || collective == "alltoall")
-    for (const Numbers &input : inputs)
-      appendRange(result, input, collective == "alltoall" ? rank * count : 0, count);
+  const auto known = plan::collectiveOfName(collective);
+  if (!known)
+    return result;
+  const plan::Parts parts = {static_cast<uint32_t>(inputs.size()), root, count};
+  for (uint64_t begin = 0; begin < outputSize(*known, parts); begin += count) {
+    const auto goal = goalOf(*known, parts, rank, begin);
+    if (goal && goal->ofAllRanks)
+      appendRange(result, foldAll(inputs, goal->index, count, type, op), 0, count);
+    else if (goal)
+      appendRange(result, inputs[goal->rank], goal->index, count);
+  }
   return result;
 }
 

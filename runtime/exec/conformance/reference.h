@@ -1,5 +1,5 @@
-// What collectives are defined to do, computed by plain loops in double or 64-bit integers. Shares
-// no code with the interpreter.
+// What collectives are defined to do (plan/collectives), computed by plain loops in double or
+// 64-bit integers. Shares no code with the interpreter.
 #pragma once
 
 #include "runtime/base/data_type.h"
@@ -22,9 +22,9 @@ struct Numbers {
 std::vector<char> encode(const Numbers &numbers, DataType type);
 Numbers decode(const char *bytes, uint64_t elements, DataType type);
 
-/// What rank `rank`'s output holds at the end; empty if it has none. Collectives: allreduce,
-/// allgather, reducescatter, broadcast, reduce, alltoall, and shift (the output is the input of the
-/// rank before). Folds in rank order; exact only if all partial results are.
+/// What rank `rank`'s output holds at the end; empty if it has none. Collectives: the
+/// standard ones, and shift (the output is the input of the rank before). Folds in rank order;
+/// exact only if all partial results are.
 Numbers expectedOutput(const std::string &collective, const std::vector<Numbers> &inputs,
                        uint32_t rank, uint32_t root, uint64_t count, DataType type, ReduceOp op);
 

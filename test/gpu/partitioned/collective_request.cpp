@@ -6,29 +6,6 @@
 
 namespace occl::gpu_test {
 
-namespace {
-
-bool hasParts(occlKind_t kind, bool isInput) {
-  switch (kind) {
-  case occlKindAllGather:
-  case occlKindGather:
-    return !isInput;
-  case occlKindReduceScatter:
-  case occlKindScatter:
-    return isInput;
-  case occlKindAllToAll:
-    return true;
-  default:
-    return false;
-  }
-}
-
-bool isReduced(occlKind_t kind) {
-  return kind == occlKindAllReduce || kind == occlKindReduce || kind == occlKindReduceScatter;
-}
-
-} // namespace
-
 std::string CollectiveShape::name() const {
   return "kind " + std::to_string(kind) + " of " + std::to_string(count) + " words in " +
          std::to_string(sendPartitions) + " to " + std::to_string(recvPartitions) +
@@ -72,22 +49,16 @@ CollectiveRequest::~CollectiveRequest() {
 
 /// In place an all-reduce's input is its output, an all-gather's its own part of that.
 Words CollectiveRequest::in() const {
-  const bool isRoots = shape.kind == occlKindBroadcast || shape.kind == occlKindScatter;
-  const uint64_t words = shape.count * (hasParts(shape.kind, true) ? numRanks : 1);
-  uint32_t *data = input;
-  if (shape.isInPlace)
-    data = output + (shape.kind == occlKindAllGather ? rank * shape.count : 0);
-  if (isRoots && rank != shape.root)
+  uint32_t *data = shape.isInPlace ? output + inPlaceOffset(collective(), parts(), rank) : input;
+  if (!needsInput(collective(), parts(), rank))
     return {data, 0, 0};
-  return {data, words, static_cast<uint64_t>(shape.sendPartitions)};
+  return {data, inputSize(collective(), parts()), static_cast<uint64_t>(shape.sendPartitions)};
 }
 
 Words CollectiveRequest::out() const {
-  const bool isRoots = shape.kind == occlKindReduce || shape.kind == occlKindGather;
-  const uint64_t words = shape.count * (hasParts(shape.kind, false) ? numRanks : 1);
-  if (isRoots && rank != shape.root)
+  if (!needsOutput(collective(), parts(), rank))
     return {output, 0, 0};
-  return {output, words, static_cast<uint64_t>(shape.recvPartitions)};
+  return {output, outputSize(collective(), parts()), static_cast<uint64_t>(shape.recvPartitions)};
 }
 
 occlPartDevice_t CollectiveRequest::handle() {
@@ -129,26 +100,13 @@ void CollectiveRequest::take(cudaStream_t stream, uint64_t first, uint64_t last)
 }
 
 uint32_t CollectiveRequest::outputAt(uint64_t i) const {
-  const uint64_t of = i / std::max<uint64_t>(shape.count, 1),
-                 in = i % std::max<uint64_t>(shape.count, 1);
-  if (isReduced(shape.kind)) {
-    const uint64_t at = shape.kind == occlKindReduceScatter ? rank * shape.count + i : i;
-    uint32_t sum = 0;
-    for (uint32_t r = 0; r < numRanks; ++r)
-      sum += inputOf(r, at);
-    return sum;
-  }
-  switch (shape.kind) {
-  case occlKindAllGather:
-  case occlKindGather:
-    return inputOf(static_cast<uint32_t>(of), in);
-  case occlKindAllToAll:
-    return inputOf(static_cast<uint32_t>(of), rank * shape.count + in);
-  case occlKindScatter:
-    return inputOf(shape.root, rank * shape.count + i);
-  default:
-    return inputOf(shape.root, i);
-  }
+  const plan::Goal goal = *goalOf(collective(), parts(), rank, i);
+  if (!goal.ofAllRanks)
+    return inputOf(goal.rank, goal.index);
+  uint32_t sum = 0;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    sum += inputOf(r, goal.index);
+  return sum;
 }
 
 std::vector<uint32_t> CollectiveRequest::taken(cudaStream_t stream, const uint32_t *from,

@@ -1,6 +1,7 @@
 // A partitioned collective of words on one rank: its buffers, its epochs, and what comes of them.
 #pragma once
 
+#include "plan/collectives/collectives.h"
 #include "runtime/api/occl.h"
 #include "runtime/api/occl_partitioned.h"
 #include "test/gpu/partitioned/part_users.h"
@@ -68,6 +69,10 @@ private:
   /// What rank r's input is in the last epoch, and what this rank's output should be.
   uint32_t inputOf(uint32_t r, uint64_t i) const { return wordOf(keyOf(r), i); }
   uint32_t outputAt(uint64_t i) const;
+  plan::StandardCollective collective() const {
+    return static_cast<plan::StandardCollective>(shape.kind - occlKindAllReduce);
+  }
+  plan::Parts parts() const { return {numRanks, shape.root, shape.count}; }
   std::vector<uint32_t> taken(cudaStream_t stream, const uint32_t *from, uint64_t words);
   void compare(const std::vector<uint32_t> &got, uint64_t begin, uint64_t end, const char *what);
 

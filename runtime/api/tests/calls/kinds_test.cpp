@@ -1,5 +1,6 @@
 // The standard collectives with the plans that come with OCCL: any kind, count, type, operation and
 // root, against the definitions.
+#include "plan/collectives/collectives.h"
 #include "runtime/api/occl_collectives.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/api/testing/processes.h"
@@ -23,19 +24,14 @@ using interpreter::conformance::expectedOutput;
 using interpreter::conformance::multiplied;
 using interpreter::conformance::Numbers;
 
-struct Kind {
-  occlKind_t kind;
-  const char *name;
-  bool partsIn, partsOut, hasRoot, reduces; // parts: a buffer has one for each rank
+using Kind = plan::StandardCollective;
+
+/// All of them, in the order of occlKind_t.
+constexpr Kind kKinds[] = {
+#define OCCL_COLLECTIVE(enumerator, ...) Kind::enumerator,
+#include "plan/collectives/collectives.def"
+#undef OCCL_COLLECTIVE
 };
-constexpr Kind kKinds[] = {{occlKindAllReduce, "allreduce", false, false, false, true},
-                           {occlKindAllGather, "allgather", false, true, false, false},
-                           {occlKindReduceScatter, "reducescatter", true, false, false, true},
-                           {occlKindBroadcast, "broadcast", false, false, true, false},
-                           {occlKindReduce, "reduce", false, false, true, true},
-                           {occlKindAllToAll, "alltoall", true, true, false, false},
-                           {occlKindGather, "gather", false, true, true, false},
-                           {occlKindScatter, "scatter", true, false, true, false}};
 
 struct Shape {
   Kind kind;
@@ -45,7 +41,7 @@ struct Shape {
   uint32_t root;
 
   std::string text() const {
-    return std::string(kind.name) + " of " + std::to_string(count) + " " + nameOf(type) + ", " +
+    return std::string(nameOf(kind)) + " of " + std::to_string(count) + " " + nameOf(type) + ", " +
            nameOf(op) + ", root " + std::to_string(root);
   }
 };
@@ -54,7 +50,7 @@ Shape draw(std::mt19937_64 &random, uint32_t n, uint64_t count) {
   Shape shape{kKinds[random() % std::size(kKinds)], count,
               static_cast<DataType>(random() % kNumDataTypes),
               static_cast<ReduceOp>(random() % kNumReduceOps), 0};
-  shape.root = shape.kind.hasRoot ? static_cast<uint32_t>(random() % n) : 0;
+  shape.root = hasRoot(shape.kind) ? static_cast<uint32_t>(random() % n) : 0;
   if (shape.type == DataType::Float8E5m2 && n > 8 && shape.op == ReduceOp::Avg)
     shape.op = ReduceOp::Sum; // e5m2 has no 9 and no 13 that could be divided again
   return shape;
@@ -64,21 +60,22 @@ Shape draw(std::mt19937_64 &random, uint32_t n, uint64_t count) {
 /// for.
 std::string callOne(occlComm_t comm, uint32_t n, uint32_t rank, const Shape &shape, uint64_t seed,
                     bool inPlace) {
+  const plan::Parts parts = {n, shape.root, shape.count};
+  const uint64_t inputs = inputSize(shape.kind, parts), outputs = outputSize(shape.kind, parts);
   std::vector<Numbers> numbers;
   for (uint32_t r = 0; r < n; ++r) {
-    numbers.push_back(
-        exactInput(shape.count * (shape.kind.partsIn ? n : 1), shape.type, shape.op, seed * n + r));
+    numbers.push_back(exactInput(inputs, shape.type, shape.op, seed * n + r));
     if (shape.op == ReduceOp::Avg && isFloat(shape.type)) // each is divided before the sum
       numbers.back() = multiplied(numbers.back(), n, shape.type);
   }
   std::vector<char> input = encode(numbers[rank], shape.type);
-  std::vector<char> want = encode(
-      expectedOutput(shape.kind.name, numbers, rank, shape.root, shape.count, shape.type, shape.op),
-      shape.type);
-  std::vector<char> output(shape.count * (shape.kind.partsOut ? n : 1) * sizeOf(shape.type), 0x55);
-  inPlace = inPlace && shape.kind.partsIn == shape.kind.partsOut;
+  std::vector<char> want = encode(expectedOutput(nameOf(shape.kind), numbers, rank, shape.root,
+                                                 shape.count, shape.type, shape.op),
+                                  shape.type);
+  std::vector<char> output(outputs * sizeOf(shape.type), 0x55);
+  inPlace = inPlace && inputs == outputs;
   occlCall_t call = OCCL_CALL_INITIALIZER;
-  call.kind = shape.kind.kind;
+  call.kind = static_cast<occlKind_t>(occlKindAllReduce + static_cast<int>(shape.kind));
   call.sendBuffer = input.data();
   call.recvBuffer = inPlace ? input.data() : output.data();
   call.count = shape.count;
@@ -107,7 +104,7 @@ TEST_P(KindsOf, AllCountsInThreads) {
       for (const Kind &kind : kKinds) {
         Shape shape = draw(random, n, count);
         shape.kind = kind;
-        shape.root = kind.hasRoot ? static_cast<uint32_t>(random() % n) : 0;
+        shape.root = hasRoot(kind) ? static_cast<uint32_t>(random() % n) : 0;
         ASSERT_EQ(callOne(ranks[r], n, r, shape, count, random() % 2), "");
       }
   });
@@ -145,7 +142,7 @@ TEST_P(KindsOfMany, RandomCallsInThreads) {
       for (const Kind &kind : kKinds) {
         Shape shape = draw(random, n, random() % (most / kSlowness));
         shape.kind = kind;
-        shape.root = kind.hasRoot ? static_cast<uint32_t>(random() % n) : 0;
+        shape.root = hasRoot(kind) ? static_cast<uint32_t>(random() % n) : 0;
         ASSERT_EQ(callOne(ranks[r], n, r, shape, most, random() % 2), "");
       }
   });
