@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import (Structure, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64,
                     c_void_p, sizeof)
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 _Sized = TypeVar("_Sized", bound=Structure)
 
@@ -13,10 +13,32 @@ NO_COLOUR = -1
 CALLS = 0xFFFFFFFFFFFFFFFF
 ALL_BLOCKS = 0xFFFFFFFF
 
-KINDS = {
-    "plan": 0, "allreduce": 1, "allgather": 2, "reducescatter": 3, "broadcast": 4, "reduce": 5,
-    "alltoall": 6, "gather": 7, "scatter": 8,
+
+
+class Definition(NamedTuple):
+    """What a collective is: plan/collectives/collectives.def, with the same words."""
+
+    input: str
+    input_of: str
+    output: str
+    output_of: str
+    result: str
+    promise: str
+
+
+# By the names of methods; plans call them so without underscores. A test compares with the list.
+STANDARD = {
+    "all_reduce": Definition("Part", "All", "Part", "All", "Reduced", "Named"),
+    "all_gather": Definition("Part", "All", "Whole", "All", "Copied", "Named"),
+    "reduce_scatter": Definition("Whole", "All", "Part", "All", "Reduced", "Named"),
+    "broadcast": Definition("Part", "Root", "Part", "All", "Copied", "Named"),
+    "reduce": Definition("Part", "All", "Part", "Root", "Reduced", "Named"),
+    "all_to_all": Definition("Whole", "All", "Whole", "All", "Copied", "Named"),
+    "gather": Definition("Part", "All", "Whole", "Root", "Copied", "Listed"),
+    "scatter": Definition("Whole", "Root", "Part", "All", "Copied", "Listed"),
 }
+DEFINITIONS = {name.replace("_", ""): definition for name, definition in STANDARD.items()}
+KINDS = {"plan": 0} | {name: 1 + i for i, name in enumerate(DEFINITIONS)}
 OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4}
 WAIT_REASONS = ("announce", "data", "credit", "dependency", "signal", "begin")
 

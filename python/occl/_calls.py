@@ -16,10 +16,6 @@ from .plan import Plan
 
 _SIZE = ctypes.sizeof(_abi.Call)
 _PLAN = _abi.KINDS["plan"]
-STANDARD = {name.replace("_", ""): name for name in (
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather",
-    "scatter")}
-_REDUCING = {"allreduce", "reducescatter", "reduce"}
 
 
 class Prepared:
@@ -79,7 +75,8 @@ def _standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str, ro
         target = _buffers.write(out, place=place)
         return _prepared(kind, None, target, target.elements, 0, root, out)
     source = _buffers.read(array, place=place)
-    op_code = op_of(op, source) if kind in _REDUCING else 0
+    definition = _abi.DEFINITIONS[kind]
+    op_code = op_of(op, source) if definition.result == "Reduced" else 0
     if kind == "broadcast":
         if rank != root and not source.is_writable and source.capsule is not None:
             value, made = output(source, None, source.shape, place)  # JAX has no others
@@ -87,9 +84,9 @@ def _standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str, ro
         if rank != root and not source.is_writable:
             raise InvalidArgumentError("the array is read-only, and the call stores to it")
         return _prepared(kind, source, source, source.elements, 0, root, array)
-    if kind in ("reduce", "gather") and rank != root:
+    if definition.output_of == "Root" and rank != root:
         return _prepared(kind, source, None, source.elements, op_code, root, None)
-    shape, count = _shape_and_count(kind, source, size)
+    shape, count = _shape_and_count(definition, source, size)
     out, target = output(source, out, shape, place)
     return _prepared(kind, source, target, count, op_code, root, out)
 
@@ -103,18 +100,19 @@ def _prepared(kind: str, source: Buffer | None, target: Buffer | None, count: in
     return Prepared(call, value, (source, target))
 
 
-def _shape_and_count(kind: str, source: Buffer, size: int) -> tuple[tuple[int, ...], int]:
+def _shape_and_count(definition: _abi.Definition, source: Buffer,
+                     size: int) -> tuple[tuple[int, ...], int]:
     """The output's shape, and the elements of a part."""
     shape = source.shape
-    if kind in ("allreduce", "reduce"):
-        return shape, source.elements
-    if kind in ("allgather", "gather"):
+    if definition.input == "Part":
+        if definition.output == "Part":
+            return shape, source.elements
         return ((size * shape[0], *shape[1:]) if shape else (size,)), source.elements
     if not shape or shape[0] % size:
         raise InvalidArgumentError(f"an array of shape {tuple(shape)} cannot be divided among "
                                    f"{size} ranks along its first dimension")
-    part = shape if kind == "alltoall" else (shape[0] // size, *shape[1:])
-    return part, source.elements // size
+    out = shape if definition.output == "Whole" else (shape[0] // size, *shape[1:])
+    return out, source.elements // size
 
 
 def output(source: Buffer, out: Any, shape: tuple[int, ...],
@@ -179,9 +177,9 @@ def prepare(what: Plan | str, rank: int, size: int, array: Any, out: Any,
         prepared = of_plan(what, rank, size, array, out, options, model, place)
     elif isinstance(what, str):
         kind = what.replace("_", "")
-        if kind not in STANDARD:
+        if kind not in _abi.DEFINITIONS:
             raise InvalidArgumentError(f"there is no collective '{what}'; there are "
-                                       f"{', '.join(STANDARD.values())}, and plans of one's own")
+                                       f"{', '.join(_abi.STANDARD)}, and plans of one's own")
         prepared = standard(kind, rank, size, array, out, options.op, options.root, place)
     else:
         raise TypeError(f"the plan is a {type(what).__name__}; occl.compile and occl.load make "

@@ -34,8 +34,8 @@ def test_structures_and_numbers_are_those_of_the_headers(tmp_path):
             described = getattr(structure, field)
             wanted.append(f"{name} {field} {described.offset} {described.size}")
     camel = {"float8_e4m3fn": "Float8E4m3", "float8_e5m2": "Float8E5m2"}
-    kinds = {"allreduce": "AllReduce", "allgather": "AllGather", "alltoall": "AllToAll",
-             "reducescatter": "ReduceScatter"}
+    kinds = {name.replace("_", ""): "".join(word.capitalize() for word in name.split("_"))
+             for name in _abi.STANDARD}
     numbers = {f"occl{camel.get(n, n.capitalize())}": code for n, (code, _) in
                _dtypes.DTYPES.items()}
     numbers |= {f"occl{op.capitalize()}": code for op, code in _abi.OPS.items()}
@@ -54,6 +54,13 @@ def test_structures_and_numbers_are_those_of_the_headers(tmp_path):
     subprocess.run(["gcc", f"-I{HEADERS}", source, "-o", tmp_path / "numbers"], check=True)
     printed = subprocess.run([tmp_path / "numbers"], capture_output=True, text=True, check=True)
     assert printed.stdout.splitlines() == wanted
+
+
+def test_standard_collectives_are_those_of_the_list():
+    text = (ROOT / "plan/collectives/collectives.def").read_text()
+    rows = re.findall(r'^OCCL_COLLECTIVE\(\w+, "(\w+)", (.*)\)$', text, flags=re.M)
+    assert rows == [(name, ", ".join(definition)) for name, definition in _abi.DEFINITIONS.items()]
+    assert len(rows) == text.count("\nOCCL_COLLECTIVE(")
 
 
 def test_functions_have_as_many_arguments_as_in_the_headers():

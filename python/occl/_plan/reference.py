@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _buffers, _dtypes
+from .. import _abi, _buffers, _dtypes
 from .._cuda.arrays import is_torch
 from .._errors import InvalidArgumentError
 from ..plan import Plan
@@ -34,7 +34,7 @@ def made_up(plan: Plan, count: int, dtype: str, op: str) -> list[Any]:
 
 
 def can_check(plan: Plan) -> bool:
-    return plan.collective in _STANDARD or bool(plan.document["requirements"])
+    return plan.collective in _NAMED or bool(plan.document["requirements"])
 
 
 def expected(plan: Plan, inputs: list[Any], op: str, count: int) -> list[_Segments]:
@@ -43,7 +43,7 @@ def expected(plan: Plan, inputs: list[Any], op: str, count: int) -> list[_Segmen
     buffers = [None if array is None else _buffers.read(array) for array in inputs]
     dtype = next(buffer.dtype for buffer in buffers if buffer is not None)
     values = [None if buffer is None else _values(buffer.array) for buffer in buffers]
-    if plan.collective in _STANDARD:
+    if plan.collective in _NAMED:
         return [_standard(plan, rank, values, op, dtype) for rank in range(plan.ranks)]
     if not plan.document["requirements"]:
         raise InvalidArgumentError(f"nobody has said what plan '{plan.name}' computes, so that it "
@@ -62,26 +62,24 @@ def _range(cut: Chunking, chunk: int) -> slice:
     return slice(cut.begin_in_buffer(chunk), cut.begin_in_buffer(chunk + 1))
 
 
-_STANDARD = {"allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall"}
+_NAMED = {name: definition for name, definition in _abi.DEFINITIONS.items()
+          if definition.promise == "Named"}
 
 
 def _standard(plan: Plan, rank: int, values: list[Any], op: str, dtype: str) -> _Segments:
     import numpy
 
-    n, name, root = plan.ranks, plan.collective, int(plan.document["root"])
+    n, definition, root = plan.ranks, _NAMED[plan.collective], int(plan.document["root"])
     everything = slice(None)
-    if name == "allreduce" or name == "reduce" and rank == root:
-        return [(everything, *_reduced(values, op, dtype, n))]
-    if name == "reduce":
+    if definition.output_of == "Root" and rank != root:
         return []
-    if name == "reducescatter":
-        parts = [numpy.split(array, n)[rank] for array in values]
-        return [(everything, *_reduced(parts, op, dtype, n))]
-    if name == "broadcast":
-        return [(everything, values[root], 0)]
-    if name == "allgather":
+    if definition.input == "Whole":
+        values = [numpy.split(array, n)[rank] for array in values]
+    if definition.result == "Reduced":
+        return [(everything, *_reduced(values, op, dtype, n))]
+    if definition.output == "Whole":
         return [(everything, numpy.concatenate(values), 0)]
-    return [(everything, numpy.concatenate([numpy.split(v, n)[rank] for v in values]), 0)]
+    return [(everything, values[root], 0)]
 
 
 def _values(array: Any) -> Any:
