@@ -7,28 +7,35 @@ namespace occl {
 
 /// The values are those of occlDataType_t (the communicator asserts it).
 enum class DataType : uint8_t {
-  Uint8,
-  Int32,
-  Int64,
-  Float16,
-  Bfloat16,
-  Float32,
-  Float64,
-  Float8E4m3,
-  Float8E5m2,
-  Int8,
-  Uint32,
-  Uint64
+#define OCCL_DATA_TYPE(enumerator, ...) enumerator,
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
 };
-inline constexpr unsigned kNumDataTypes = 12;
+inline constexpr unsigned kNumDataTypes = 0
+#define OCCL_DATA_TYPE(...) +1
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
+    ;
 
 /// The values are those of occlRedOp_t (the communicator asserts it).
-enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Avg };
-inline constexpr unsigned kNumReduceOps = 5;
+enum class ReduceOp : uint8_t {
+#define OCCL_REDUCE_OP(enumerator, ...) enumerator,
+#include "runtime/base/reduce_op.def"
+#undef OCCL_REDUCE_OP
+};
+inline constexpr unsigned kNumReduceOps = 0
+#define OCCL_REDUCE_OP(...) +1
+#include "runtime/base/reduce_op.def"
+#undef OCCL_REDUCE_OP
+    ;
 
 /// Bytes of an element.
 constexpr uint64_t sizeOf(DataType type) {
-  constexpr uint8_t sizes[kNumDataTypes] = {1, 4, 8, 2, 2, 4, 8, 1, 1, 1, 4, 8};
+  constexpr uint8_t sizes[kNumDataTypes] = {
+#define OCCL_DATA_TYPE(enumerator, name, bytes) bytes,
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
+  };
   return sizes[static_cast<unsigned>(type)];
 }
 
@@ -37,14 +44,20 @@ constexpr bool isFloat(DataType type) {
 }
 
 constexpr const char *nameOf(DataType type) {
-  constexpr const char *names[kNumDataTypes] = {"uint8",       "int32",   "int64",   "float16",
-                                                "bfloat16",    "float32", "float64", "float8_e4m3",
-                                                "float8_e5m2", "int8",    "uint32",  "uint64"};
+  constexpr const char *names[kNumDataTypes] = {
+#define OCCL_DATA_TYPE(enumerator, name, bytes) name,
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
+  };
   return names[static_cast<unsigned>(type)];
 }
 
 constexpr const char *nameOf(ReduceOp op) {
-  constexpr const char *names[kNumReduceOps] = {"sum", "prod", "min", "max", "avg"};
+  constexpr const char *names[kNumReduceOps] = {
+#define OCCL_REDUCE_OP(enumerator, name) name,
+#include "runtime/base/reduce_op.def"
+#undef OCCL_REDUCE_OP
+  };
   return names[static_cast<unsigned>(op)];
 }
 

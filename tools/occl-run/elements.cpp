@@ -125,28 +125,21 @@ bool isCorrect(occlDataType_t type, double expected, double got) {
 
 const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes() {
   static const std::vector<std::pair<std::string, occlDataType_t>> types = {
-      {"uint8", occlUint8},
-      {"int32", occlInt32},
-      {"int64", occlInt64},
-      {"float16", occlFloat16},
-      {"bfloat16", occlBfloat16},
-      {"float32", occlFloat32},
-      {"float64", occlFloat64},
+#define OCCL_DATA_TYPE(enumerator, name, bytes) {name, occl##enumerator},
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
       {"half", occlFloat16},
       {"float", occlFloat32},
       {"double", occlFloat64},
-      {"float8_e4m3", occlFloat8E4m3},
-      {"float8_e5m2", occlFloat8E5m2},
-      {"int8", occlInt8},
-      {"uint32", occlUint32},
-      {"uint64", occlUint64},
   };
   return types;
 }
 
 const std::vector<std::pair<std::string, occlRedOp_t>> &operations() {
   static const std::vector<std::pair<std::string, occlRedOp_t>> operations = {
-      {"sum", occlSum}, {"prod", occlProd}, {"min", occlMin}, {"max", occlMax}, {"avg", occlAvg},
+#define OCCL_REDUCE_OP(enumerator, name) {name, occl##enumerator},
+#include "runtime/base/reduce_op.def"
+#undef OCCL_REDUCE_OP
   };
   return operations;
 }

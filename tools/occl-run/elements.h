@@ -25,9 +25,9 @@ bool isUnsigned(occlDataType_t type);
 /// wrap, floating-point results may be off by one rounding.
 bool isCorrect(occlDataType_t type, double expected, double got);
 
-/// By the names of nameOf(DataType), and half, float, double.
+/// By the names of runtime/base/data_type.def, and half, float, double.
 const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes();
-/// By name: "sum", "prod", "min", "max", "avg".
+/// By the names of runtime/base/reduce_op.def: "sum", "prod", ...
 const std::vector<std::pair<std::string, occlRedOp_t>> &operations();
 
 } // namespace occl::run

@@ -22,25 +22,15 @@ static_assert(static_cast<int>(StatusCode::SystemError) == occlSystemError);
 static_assert(static_cast<int>(StatusCode::InternalError) == occlInternalError);
 static_assert(static_cast<int>(StatusCode::CallbackFailed) == occlCallbackFailed);
 
-static_assert(static_cast<int>(DataType::Uint8) == occlUint8);
-static_assert(static_cast<int>(DataType::Int32) == occlInt32);
-static_assert(static_cast<int>(DataType::Int64) == occlInt64);
-static_assert(static_cast<int>(DataType::Float16) == occlFloat16);
-static_assert(static_cast<int>(DataType::Bfloat16) == occlBfloat16);
-static_assert(static_cast<int>(DataType::Float32) == occlFloat32);
-static_assert(static_cast<int>(DataType::Float64) == occlFloat64);
-static_assert(static_cast<int>(DataType::Float8E4m3) == occlFloat8E4m3);
-static_assert(static_cast<int>(DataType::Float8E5m2) == occlFloat8E5m2);
-static_assert(static_cast<int>(DataType::Int8) == occlInt8);
-static_assert(static_cast<int>(DataType::Uint32) == occlUint32);
-static_assert(static_cast<int>(DataType::Uint64) == occlUint64);
-static_assert(kNumDataTypes == occlUint64 + 1);
+#define OCCL_DATA_TYPE(enumerator, ...)                                                            \
+  static_assert(static_cast<int>(DataType::enumerator) == occl##enumerator);
+#include "runtime/base/data_type.def"
+#undef OCCL_DATA_TYPE
 
-static_assert(static_cast<int>(ReduceOp::Sum) == occlSum);
-static_assert(static_cast<int>(ReduceOp::Prod) == occlProd);
-static_assert(static_cast<int>(ReduceOp::Min) == occlMin);
-static_assert(static_cast<int>(ReduceOp::Max) == occlMax);
-static_assert(static_cast<int>(ReduceOp::Avg) == occlAvg);
+#define OCCL_REDUCE_OP(enumerator, ...)                                                            \
+  static_assert(static_cast<int>(ReduceOp::enumerator) == occl##enumerator);
+#include "runtime/base/reduce_op.def"
+#undef OCCL_REDUCE_OP
 
 struct LastError; // of this file alone, so the text is no symbol of the library
 

@@ -116,9 +116,11 @@ double foldFloats(double a, double b, ReduceOp op) {
     return unordered ? NAN : std::min(a, b);
   case ReduceOp::Max:
     return unordered ? NAN : std::max(a, b);
-  default:
-    return a + b;
+  case ReduceOp::Sum:
+  case ReduceOp::Avg:
+    break;
   }
+  return a + b;
 }
 
 bool isLess(int64_t a, int64_t b, DataType type) {
@@ -138,9 +140,11 @@ int64_t foldIntegers(int64_t a, int64_t b, ReduceOp op, DataType type) {
     return isLess(b, a, type) ? b : a;
   case ReduceOp::Max:
     return isLess(a, b, type) ? b : a;
-  default:
-    return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b), type);
+  case ReduceOp::Sum:
+  case ReduceOp::Avg:
+    break;
   }
+  return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b), type);
 }
 
 /// Elements [first, first + count) of all ranks, folded in rank order.
