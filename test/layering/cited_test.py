@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What pages of docs/ cite is there: files, and members of classes and of enumerations.
+"""What pages of docs/ and CONTRIBUTING.md cite is there: files, and members of classes and of enumerations.
 
 Looked at is what stands alone in backticks and has one of the forms `folder/file.ext`, `file.*`, `file.{h,cpp}`, and `Class::member`. A file exists if one of the tree has that end
 of a path; a member, if the definition of a class of that name has the word. Blocks of code and
@@ -104,11 +104,11 @@ def main():
         if path.suffix in (".h", ".hpp", ".cpp", ".cu", ".cuh"):
             members |= members_in(path.read_text(encoding="utf-8", errors="replace"))
     failures, looked, pages = [], 0, ""
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]:
         text = page.read_text(encoding="utf-8")
         pages += text
         wrong, count = errors_in(text, files, members)
-        failures += [f"docs/{page.name}:{line}: there is no {said}" for line, said in wrong]
+        failures += [f"{page.relative_to(ROOT)}:{line}: there is no {said}" for line, said in wrong]
         looked += count
     failures += [f"{__file__}: no page has {said} any more: not to be exempt" for said in EXEMPT if f"`{said}`" not in pages]
     print("\n".join(failures + [f"{looked} citations"]))
