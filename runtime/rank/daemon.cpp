@@ -6,18 +6,17 @@
 
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
+#include "runtime/sync/drain_patience.h"
 #include "runtime/sync/thread.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace occl::daemon {
 
 namespace {
 
-/// In destroy, for what has no deadline; for what has one to be ended by it.
-constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
-                                    kDrainGrace = std::chrono::seconds(1);
+/// In destroy, for what has a deadline to be ended by it.
+constexpr std::chrono::milliseconds kDrainGrace = std::chrono::seconds(1);
 
 } // namespace
 
@@ -41,9 +40,7 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
 void Daemon::drain() {
   InsideWait inside(*core.device);
   Executor executor(*core.device);
-  const std::chrono::milliseconds given = core.options.timeout;
-  const auto patience =
-      given < kNoDeadline ? std::max(kDrainPatience, given + kDrainGrace) : kDrainPatience;
+  const auto patience = drainPatience({core.options.timeout}, kDrainGrace);
   Deadline deadline(patience);
   // What has failed waits for no room any more.
   const auto isOpen = [&] { return collectives.beginDeferred() || core.hasOpen(); };

@@ -4,6 +4,7 @@
 #include "runtime/invocation/plan_scaling.h"
 #include "runtime/sync/adaptive_mutex.h"
 #include "runtime/sync/deadline.h"
+#include "runtime/sync/drain_patience.h"
 #include "runtime/sync/per_thread.h"
 #include "runtime/sync/thread.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// For a device that does not react to its daemon, and, in destroy, for what has no deadline.
-constexpr std::chrono::milliseconds kDrainPatience = 10s, kEndlessPatience = 30s;
+/// In destroy, behind deadlines: for a device that does not react to its daemon.
+constexpr std::chrono::milliseconds kDrainGrace = 10s;
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
@@ -134,14 +135,8 @@ uint64_t ResidentRank::countOpen() {
 
 void ResidentRank::drain() {
   // Every request ends at its deadline, if it has one and the device reacts.
-  std::chrono::milliseconds patience = kEndlessPatience;
-  const auto allow = [&](std::chrono::milliseconds given) {
-    if (given < kNoDeadline)
-      patience = std::max(patience, given + kDrainPatience);
-  };
-  allow(options.timeout);
-  allow(std::chrono::milliseconds(longestTimeout.load(std::memory_order_relaxed)));
-  Deadline deadline(patience);
+  const std::chrono::milliseconds longest(longestTimeout.load(std::memory_order_relaxed));
+  Deadline deadline(drainPatience({options.timeout, longest}, kDrainGrace));
   while (countOpen() != 0 && !deadline.passed())
     sleepFor(50us);
   while (callsUnderWay.load(std::memory_order_acquire) != 0)

@@ -8,6 +8,7 @@
 #include "runtime/cuda/kernels/in_stream.h"
 #include "runtime/cuda/watch/describe_giving_up.h"
 #include "runtime/sync/deadline.h"
+#include "runtime/sync/drain_patience.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -21,9 +22,9 @@ namespace occl::cuda {
 
 namespace {
 
-/// In destroy: for what is in flight without a deadline, and then for the device to have done what
+/// In destroy: behind the deadlines of what is in flight, and then for the device to have done what
 /// it was given.
-constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
+constexpr std::chrono::milliseconds kDrainGrace = std::chrono::seconds(1),
                                     kEndPatience = std::chrono::seconds(2);
 
 /// More than the bindings of nearly all plans of the library.
@@ -273,8 +274,7 @@ void CudaRank::abandon() {
 void CudaRank::drain() {
   residents->drain();
   Deadline deadline(
-      std::max(kDrainPatience, std::max(ordered->longestTimeout(), transfers->longestTimeout()) +
-                                   std::chrono::milliseconds(1000)));
+      drainPatience({ordered->longestTimeout(), transfers->longestTimeout()}, kDrainGrace));
   // Polled until the deadline: calls without one may never end.
   const auto await = [&](auto &calls) {
     for (auto isOver = calls.isOver();

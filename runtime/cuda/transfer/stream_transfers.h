@@ -52,7 +52,7 @@ public:
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
-  /// After which a kernel that waits gives up.
+  /// After which a kernel that waits gives up; kNoDeadline: never.
   std::chrono::milliseconds longestTimeout() const { return timeout; }
   /// Of a kernel of transfers that gave up.
   std::string describe(const GivingUp &where) const;
