@@ -4,10 +4,9 @@
 
 #include "runtime/memory/arena.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 namespace occl::cuda {
@@ -33,14 +32,11 @@ public:
   }
   /// They are not used any more, and not zero.
   void giveBack(Range range) { used.push_back(range); }
-  /// Those that were given back.
-  std::span<const Range> toBeCleared() const { return used; }
-  /// The first ones of them are zero.
-  void cleared(size_t number) {
-    for (const Range &range : std::span(used).first(number))
-      zero.release(range.offset, range.bytes);
-    used.erase(used.begin(), used.begin() + static_cast<ptrdiff_t>(number));
-  }
+  /// Those that were given back, which are the caller's to be cleared: nobody else gets them before
+  /// each is told of by cleared(), or by giveBack() if it could not be.
+  std::vector<Range> takeUsed() { return std::exchange(used, {}); }
+  /// It is zero.
+  void cleared(Range range) { zero.release(range.offset, range.bytes); }
 
 private:
   static uint64_t bytesOf(uint64_t number) { return (number == 0 ? 1 : number) * sizeof(uint64_t); }

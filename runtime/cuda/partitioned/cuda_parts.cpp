@@ -104,22 +104,25 @@ Status CudaParts::prepareFirst() {
   return {};
 }
 
-/// Words of arrival that were given back.
+/// Words of arrival that were given back. Several threads may be at it, each with words of its own.
 Status CudaParts::clearWords() {
   std::vector<ArrivalWords::Range> dirty;
   {
     std::lock_guard lock(mutex);
-    const auto used = words->toBeCleared();
-    dirty.assign(used.begin(), used.end());
+    dirty = words->takeUsed();
   }
-  for (const ArrivalWords::Range &range : dirty)
-    if (Status status =
-            memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
-        !status.ok())
-      return status;
-  std::lock_guard lock(mutex);
-  words->cleared(dirty.size());
-  return {};
+  Status status;
+  for (const ArrivalWords::Range &range : dirty) {
+    if (status.ok())
+      status = memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
+    // What could not be cleared is tried again, behind what the device has been given of it.
+    std::lock_guard lock(mutex);
+    if (status.ok())
+      words->cleared(range);
+    else
+      words->giveBack(range);
+  }
+  return status;
 }
 
 /// Takes what freed requests had, if no kernel can be at it: kernels that look for what sends have

@@ -461,8 +461,31 @@ TEST(ArrivalWords, AreTakenAgainOnlyWhenTheyAreZero) {
   ASSERT_TRUE(all);
   words.giveBack(*all);
   EXPECT_FALSE(words.take(1));
-  ASSERT_EQ(words.toBeCleared().size(), 1u);
-  words.cleared(1);
+  const auto used = words.takeUsed();
+  ASSERT_EQ(used.size(), 1u);
+  EXPECT_FALSE(words.take(1)) << "they are being cleared";
+  words.cleared(used[0]);
+  EXPECT_TRUE(words.take(128));
+}
+
+TEST(ArrivalWords, AreClearedByOneThreadAtATime) {
+  cuda::ArrivalWords words(1024);
+  words.giveBack(*words.take(128));
+  // Both are about to clear what was given back. One is faster, and a receive takes the words.
+  const auto ofFirst = words.takeUsed(), ofSecond = words.takeUsed();
+  ASSERT_EQ(ofFirst.size(), 1u);
+  EXPECT_TRUE(ofSecond.empty()) << "it would clear what the receive waits for";
+  words.cleared(ofFirst[0]);
+  EXPECT_TRUE(words.take(128));
+  EXPECT_FALSE(words.take(1));
+}
+
+TEST(ArrivalWords, ThatCouldNotBeClearedAreToBeCleared) {
+  cuda::ArrivalWords words(1024);
+  words.giveBack(*words.take(128));
+  words.giveBack(words.takeUsed().at(0));
+  EXPECT_FALSE(words.take(1));
+  words.cleared(words.takeUsed().at(0));
   EXPECT_TRUE(words.take(128));
 }
 
