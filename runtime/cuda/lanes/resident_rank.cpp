@@ -111,9 +111,11 @@ bool ResidentRank::detach() {
   callAll(advance(std::move(lock)));
   // Daemons end what is left of the rank's calls.
   bool haveLeft = true;
-  for (auto &share : shares)
-    if (share->isAttached.exchange(false, std::memory_order_relaxed))
+  for (auto &share : shares) {
+    share->isAttached.store(false, std::memory_order_relaxed);
+    if (share->isKnown.exchange(false, std::memory_order_relaxed))
       haveLeft &= daemonOf(share->kernel).detach(*share);
+  }
   // Callbacks, and threads that tell of ends, still use this rank.
   while (callsUnderWay.load(std::memory_order_acquire) != 0 ||
          endsUnderWay.load(std::memory_order_acquire) != 0 ||
@@ -148,6 +150,9 @@ Status ResidentRank::attach(uint32_t kernel) {
   if (share.isAttached.load(std::memory_order_relaxed))
     return {};
   Status attached = daemonOf(kernel).attach(share);
+  // Whatever comes of the marks: the daemon's thread calls the share from now on, until detach().
+  if (attached.ok())
+    share.isKnown.store(true, std::memory_order_relaxed);
   if (attached.ok() && isTracing)
     attached = daemonOf(kernel).startMarks();
   share.isAttached.store(attached.ok(), std::memory_order_release);

@@ -178,7 +178,8 @@ private:
 
     ResidentRank &rank;
     const uint32_t kernel;
-    Atomic<bool> isAttached{false};
+    Atomic<bool> isKnown{false};    // to the daemon, which may call it
+    Atomic<bool> isAttached{false}; // known, and ready for calls
     Atomic<uint32_t> lookedFor{0}; // what was asked when it last looked
     // Under the rank's lookMutex.
     std::vector<transport::WaitEdge> edges;
