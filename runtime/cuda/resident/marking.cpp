@@ -28,7 +28,9 @@ Status ResidentDaemon::startMarks() {
   if (!keeper.joinable())
     return {StatusCode::InvalidArgument, "the resident daemon has no tenant"};
   Status status = awaitMarks(lock);
-  if (status.ok() && marksState == Marks::Off)
+  // They may be on though nobody records: after a Timeout the device turned them on all the same, or
+  // nobody could turn them off. What they recorded is of no use then.
+  if (status.ok() && (marksState == Marks::Off || numMarking == 0))
     status = turnMarks(lock, Marks::Starting);
   numMarking += status.ok();
   return status;
