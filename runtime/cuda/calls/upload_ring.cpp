@@ -70,9 +70,9 @@ Status UploadRing::awaitHalf(const Half &half) const {
 Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
   // The half is full: go on in the other one, once its copies have arrived.
   if (halves[current].used + bytes > kMostBytes) {
-    current ^= 1;
-    if (Status status = awaitHalf(halves[current]); !status.ok())
+    if (Status status = awaitHalf(halves[current ^ 1]); !status.ok())
       return status;
+    current ^= 1;
     halves[current].used = 0;
   }
   // The caller may use its memory again as soon as the pinned copy is made.
@@ -86,6 +86,7 @@ Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
   half.used = alignUp(half.used + bytes, kAlignment);
   // The event behind the last copy stands for all that the half holds.
   isPending = true;
+  last = current;
   return toStatus(cudaEventRecord(half.arrived, copies), "recording a CUDA event");
 }
 
@@ -93,18 +94,18 @@ Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
 Status UploadRing::order(cudaStream_t stream) {
   if (!isPending)
     return {};
-  const cudaEvent_t last = halves[current].arrived;
-  const cudaError_t state = cudaEventQuery(last);
+  const cudaEvent_t arrived = halves[last].arrived;
+  const cudaError_t state = cudaEventQuery(arrived);
   // Tables that have arrived need no order any more.
   isPending = state == cudaErrorNotReady;
-  return isPending ? toStatus(cudaStreamWaitEvent(stream, last, 0), "ordering a stream")
+  return isPending ? toStatus(cudaStreamWaitEvent(stream, arrived, 0), "ordering a stream")
                    : toStatus(state, "copying tables to the device");
 }
 
 Status UploadRing::await() {
   if (!isPending)
     return {};
-  Status status = awaitHalf(halves[current]);
+  Status status = awaitHalf(halves[last]);
   isPending = !status.ok();
   return status;
 }

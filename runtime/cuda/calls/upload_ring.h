@@ -47,7 +47,8 @@ private:
   Status awaitHalf(const Half &half) const;
 
   Half halves[2];
-  uint32_t current = 0;
+  uint32_t current = 0;   // that is filled
+  uint32_t last = 0;      // that the last copy came from: a put that failed may have changed halves
   bool isPending = false; // nobody has seen the last one arrive
   bool isLeft = false;
   cudaStream_t copies = nullptr; // shared
