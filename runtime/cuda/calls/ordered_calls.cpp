@@ -145,7 +145,7 @@ Status OrderedCalls::prepare(bool isCaptured) {
         OrderedGeometry::forMemory(
             context.numRanks, {context.memory.bytes() - kRecordBytes, context.memory.arenaBytes()},
             context.memory.hasWideLines()),
-        settings.firstCall);
+        settings.firstCall, unfinished);
     if (!made.ok())
       return made.status();
     connectors = std::move(*made);

@@ -115,6 +115,7 @@ private:
   /// Held by whoever makes a call, inside calls of CUDA, too: calls are launched in one order.
   Mutex calls;
   std::unique_ptr<OrderedConnectors> connectors; // from the first call on
+  std::unique_ptr<OrderedConnectors> unfinished; // see OrderedConnectors::make()
   std::unordered_map<Key, Known, HashOfKey> shapes;
   std::vector<uint32_t> freePlaces;
   /// Calls have numbers that the host gives, as long as no replay takes some of its own. From the

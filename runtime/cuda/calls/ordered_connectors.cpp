@@ -8,62 +8,74 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace occl::cuda {
 
 using namespace interpreter;
 
-StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const ShapeContext &context,
-                                                                     uint32_t number,
-                                                                     const OrderedGeometry &sizes,
-                                                                     uint64_t firstCall) {
-  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, number, sizes));
-  Status status = made->takeMemory(firstCall);
+namespace {
+
+/// Of a rank's ordinals, and the two words behind them.
+constexpr uint64_t kNumberBytes = (kOrderedOrdinals + 2) * sizeof(uint64_t);
+
+} // namespace
+
+StatusOr<std::unique_ptr<OrderedConnectors>>
+OrderedConnectors::make(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes,
+                        uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished) {
+  if (!unfinished) {
+    std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, number, sizes));
+    if (Status taken = made->takeMemory(); !taken.ok())
+      return taken;
+    unfinished = std::move(made);
+  }
+  // What others may have stored there since they were told of it stays.
+  Status status = unfinished->isFilled ? Status() : unfinished->fill(firstCall);
+  if (status.ok())
+    status = unfinished->publish(firstCall);
   if (!status.ok())
     return status;
-  return made;
+  return std::move(unfinished);
 }
 
-/// They stay until the communicator ends.
-Status OrderedConnectors::takeMemory(uint64_t firstCall) {
+/// It stays until the communicator ends.
+Status OrderedConnectors::takeMemory() {
   // Both pieces are taken, or none is.
-  auto blocks = context.space.allocate(sizes.all());
-  const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
-  const uint64_t numberBytes = first.size() * sizeof(uint64_t);
-  auto ordinals = context.onDevice.allocate(numberBytes);
-  const auto giveBack = [&] {
-    if (blocks)
-      context.space.release(*blocks);
+  const auto memory = context.space.allocate(sizes.all());
+  const auto ordinals = context.onDevice.allocate(kNumberBytes);
+  if (!memory || !ordinals) {
+    if (memory)
+      context.space.release(*memory);
     if (ordinals)
       context.onDevice.release(*ordinals);
-  };
-  if (!blocks || !ordinals) {
-    giveBack();
     return {StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
                                    std::to_string(context.memory.bytes()) +
                                    " of memory for messages are free for calls; set arenaBytes "
                                    "higher"};
   }
-  // Numbers and blocks are complete before the other ranks hear of them.
   numbers = reinterpret_cast<uint64_t *>(context.memory.onDevice() + ordinals->offset);
-  Status status =
-      context.memory.clear(context.memory.arena(context.rank) + blocks->offset, sizes.all());
-  if (status.ok())
-    status = context.memory.upload(reinterpret_cast<char *>(numbers), first.data(), numberBytes);
-  if (!status.ok()) {
-    giveBack();
-    return status;
-  }
-  // Nobody has used a lane's memory: its first call may begin at once. Who may be ahead says so
-  // only when the call before is finished.
-  return publish(blocks->offset + 1, slot == kOfStreams ? firstCall : firstCall + 1, firstCall);
+  blocks = memory->offset;
+  return {};
 }
 
-/// What comes first in a record.
-Status OrderedConnectors::publish(uint64_t where, uint64_t begun, uint64_t firstCall) const {
-  static_assert(offsetof(RankRecord, begun) == sizeof where);
-  const uint64_t words[] = {where, begun};
+/// Numbers and blocks are complete before the other ranks hear of them.
+Status OrderedConnectors::fill(uint64_t firstCall) {
+  const std::vector<uint64_t> first(kNumberBytes / sizeof(uint64_t), firstCall);
+  Status status = context.memory.clear(context.memory.arena(context.rank) + blocks, sizes.all());
+  if (status.ok())
+    status = context.memory.upload(reinterpret_cast<char *>(numbers), first.data(), kNumberBytes);
+  isFilled = status.ok();
+  return status;
+}
+
+/// What comes first in a record; the same each time.
+Status OrderedConnectors::publish(uint64_t firstCall) const {
+  // Nobody has used a lane's memory: its first call may begin at once. Who may be ahead says so
+  // only when the call before is finished.
+  const uint64_t words[] = {blocks + 1, slot == kOfStreams ? firstCall : firstCall + 1};
+  static_assert(offsetof(RankRecord, begun) == sizeof words[0]);
   // Nothing is announced: resident::isAnnounced() of the word and of any call is false.
   const uint64_t announced = firstCall << 32;
   for (uint32_t r = 0; r < context.numRanks; ++r) {

@@ -34,12 +34,13 @@ public:
   static constexpr uint32_t kOfStreams = 0;
 
   /// Takes memory and tells the others where. All ranks do it, with the same geometry and number
-  /// for the first call. `number`: below kMostConnectors, of these connectors alone. Again,
-  /// SystemError: nothing is taken, and it may be tried again.
-  static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
-                                                           uint32_t number,
-                                                           const OrderedGeometry &sizes,
-                                                           uint64_t firstCall);
+  /// for the first call. `number`: below kMostConnectors, of these connectors alone. It may be
+  /// tried again after Again, when nothing is taken; and after Timeout and SystemError, when others
+  /// may know the place and the device may be about to store there: it is kept in `unfinished`,
+  /// null before the first try, with which the next one goes on.
+  static StatusOr<std::unique_ptr<OrderedConnectors>>
+  make(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes,
+       uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished);
 
   const OrderedGeometry &geometry() const { return sizes; }
   /// All of it that says where memory lies and how it is divided.
@@ -56,13 +57,16 @@ public:
 private:
   OrderedConnectors(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes)
       : context(context), sizes(sizes), slot(number) {}
-  Status takeMemory(uint64_t firstCall);
-  Status publish(uint64_t where, uint64_t begun, uint64_t firstCall) const;
+  Status takeMemory();
+  Status fill(uint64_t firstCall);
+  Status publish(uint64_t firstCall) const;
 
   const ShapeContext context;
   const OrderedGeometry sizes;
   const uint32_t slot;         // of their records
   uint64_t *numbers = nullptr; // kOrderedOrdinals, and two more
+  uint64_t blocks = 0;         // where they lie in the arena
+  bool isFilled = false;       // from then on others may be told of it, and store there
 };
 
 /// A shape whose messages lie there. Immutable, but for what devices write.

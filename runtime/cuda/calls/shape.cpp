@@ -101,9 +101,12 @@ Status Shape::takeOwnMemory(const DeviceTables &tables) {
   if (tables.straight.stride != 0)
     device.straight.images = *memory + tables.straightAt;
   // Small tables go through the ring, and the host need not wait for them.
-  return context.uploads && tables.bytes.size() <= UploadRing::kMostBytes
-             ? context.uploads->put(*memory, tables.bytes.data(), tables.bytes.size())
-             : context.memory.upload(*memory, tables.bytes.data(), tables.bytes.size());
+  if (context.uploads && tables.bytes.size() <= UploadRing::kMostBytes)
+    return context.uploads->put(*memory, tables.bytes.data(), tables.bytes.size());
+  Status status = context.memory.upload(*memory, tables.bytes.data(), tables.bytes.size());
+  if (!status.ok())
+    taken.clear(); // they may still be on their way: the memory is nobody else's any more
+  return status;
 }
 
 StatusOr<char *> Shape::take(uint64_t bytes) {

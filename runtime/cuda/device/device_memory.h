@@ -82,8 +82,9 @@ public:
   /// In onDevice().
   std::optional<uint64_t> offsetOf(const void *address, uint64_t bytes) const;
 
-  /// Memory of this rank's device, and arenas. Return when it is done, Timeout after some seconds.
-  /// Arenas: words of 64 bits at multiples of 8.
+  /// Memory of this rank's device, and arenas. Return when it is done, Timeout after some seconds:
+  /// then it is done later, before all that comes after it, so until that is seen to be done the
+  /// memory must not be anybody else's. Arenas: words of 64 bits at multiples of 8.
   Status clear(char *memory, uint64_t bytes);
   Status upload(char *to, const void *from, uint64_t bytes);
   Status download(void *to, const char *from, uint64_t bytes);

@@ -142,20 +142,21 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   if (lane.connectors)
     return &lane;
   constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
-  auto counts = context.onDevice.allocate(kCountBytes);
-  if (!counts)
+  // What a try that failed has taken is the next one's.
+  if (!lane.taken)
+    lane.taken = context.onDevice.allocate(kCountBytes);
+  if (!lane.taken)
     return Status(StatusCode::Again,
                   "no device memory is left for counters; set arenaBytes higher");
-  char *begin = context.memory.onDevice() + counts->offset;
-  Status status = context.memory.clear(begin, counts->bytes);
+  char *begin = context.memory.onDevice() + lane.taken->offset;
+  Status status = context.memory.clear(begin, lane.taken->bytes);
   auto made = status.ok()
                   ? OrderedConnectors::make(context, 1 + name.kernel * kMaxLanes + name.number,
-                                            geometry(resident::isForLines(name.kernel)), firstCall)
+                                            geometry(resident::isForLines(name.kernel)), firstCall,
+                                            lane.unfinished)
                   : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
-  if (!made.ok()) {
-    context.onDevice.release(*counts);
+  if (!made.ok())
     return made.status();
-  }
   // Counters may be read meanwhile.
   std::lock_guard lock(mutex);
   lane.counts = reinterpret_cast<resident::BlockCounts *>(begin);

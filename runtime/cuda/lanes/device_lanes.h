@@ -100,6 +100,9 @@ private:
   struct Lane {
     std::unique_ptr<OrderedConnectors> connectors;
     resident::BlockCounts *counts = nullptr; // kMaxTasks
+    // Of one that could not be made: the device may be about to store there.
+    std::unique_ptr<OrderedConnectors> unfinished;
+    std::optional<ArenaSpace::Piece> taken; // for `counts`
   };
 
   void removeNumbers(LaneShape &shape);

@@ -177,10 +177,9 @@ Status CudaCollectives::place(CollectivePart &part, const interpreter::Program &
   put(layout.ranges, table.ranges.data(), table.ranges.size() * sizeof(PartitionRange));
   put(layout.firstRead, table.firstRead.data(), table.firstRead.size() * sizeof(uint32_t));
   put(layout.firstMade, table.firstMade.data(), table.firstMade.size() * sizeof(uint32_t));
-  if (Status uploaded = memory.upload(block, image.data(), image.size()); !uploaded.ok()) {
-    space.release(*piece);
+  // What could not be brought there may still be on its way: the piece is nobody's any more.
+  if (Status uploaded = memory.upload(block, image.data(), image.size()); !uploaded.ok())
     return uploaded;
-  }
   part.piece = *piece;
   part.onDevice = reinterpret_cast<device::State *>(block);
   part.gates = reinterpret_cast<const PartGates *>(block + layout.gates);

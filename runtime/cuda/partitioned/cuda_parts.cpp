@@ -78,28 +78,31 @@ Status CudaParts::check(const partitioned::Terms &terms) const {
 Status CudaParts::prepareFirst() {
   if (sends)
     return {};
-  // Both pieces are taken, or none is.
-  const auto table = space.allocate(sizeof(device::Sends));
-  const auto arrivals = space.allocate(kArrivalBytes);
-  char *const begin = memory.onDevice();
-  Status status;
-  if (table && arrivals)
-    status = memory.clear(begin + table->offset, sizeof(device::Sends));
-  else
-    status = {StatusCode::Again, "there is no room for the words of partitioned transfers, 1 MiB: "
-                                 "set arenaBytes higher, or free memory of occlMemAlloc"};
-  // Words of arrival are zero until they are taken.
-  if (status.ok())
-    status = memory.clear(begin + arrivals->offset, kArrivalBytes);
-  if (!status.ok()) {
-    for (const auto &piece : {table, arrivals})
-      if (piece)
-        space.release(*piece);
-    return status;
+  if (!first) {
+    // Both pieces are taken, or none is.
+    const auto table = space.allocate(sizeof(device::Sends));
+    const auto arrivals = space.allocate(kArrivalBytes);
+    if (table && arrivals)
+      first = {*table, *arrivals};
+    else
+      for (const auto &piece : {table, arrivals})
+        if (piece)
+          space.release(*piece);
   }
+  if (!first)
+    return {StatusCode::Again, "there is no room for the words of partitioned transfers, 1 MiB: "
+                               "set arenaBytes higher, or free memory of occlMemAlloc"};
+  // Words of arrival are zero until they are taken. What could not be cleared in time is cleared
+  // later, and stays taken for the next try.
+  char *const begin = memory.onDevice();
+  Status status = memory.clear(begin + first->table.offset, sizeof(device::Sends));
+  if (status.ok())
+    status = memory.clear(begin + first->arrivals.offset, kArrivalBytes);
+  if (!status.ok())
+    return status;
   std::lock_guard lock(mutex);
-  sends = reinterpret_cast<device::Sends *>(begin + table->offset);
-  wordsPiece = *arrivals;
+  sends = reinterpret_cast<device::Sends *>(begin + first->table.offset);
+  wordsPiece = first->arrivals;
   words = std::make_unique<ArrivalWords>(kArrivalBytes);
   return {};
 }

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -140,7 +141,11 @@ private:
   Atomic<bool> hasReceives{false};
 
   Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
-  device::Sends *sends = nullptr;
+  struct First {
+    ArenaSpace::Piece table, arrivals;
+  };
+  std::optional<First> first;      // for what follows, and `words`
+  device::Sends *sends = nullptr;  // once it is cleared
   std::vector<PairPart *> entries; // of `sends`
   std::vector<void *> pinned;
 

@@ -1,0 +1,98 @@
+// Connectors whose memory or whose records could not be written at once: nothing is told twice, and
+// nobody gets memory that the device may yet write.
+#include "runtime/cuda/calls/ordered_connectors.h"
+
+#include "runtime/cuda/testing/group_of_one.h"
+#include "runtime/cuda/testing/host_cuda.h"
+#include "runtime/memory/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace occl::cuda {
+namespace {
+
+using namespace testing;
+
+constexpr uint64_t kFirst = 5;
+constexpr uint32_t kSlot = 1;
+
+class OrderedConnectorsTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    resetHostCuda();
+    auto made = DeviceMemory::make(group, group.hosts(), 0, {4 << 20, 4 << 20});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    memory = std::move(*made);
+    ASSERT_TRUE(memory->connect().ok());
+    space.emplace(kRecordBytes, memory->bytes() - kRecordBytes);
+  }
+  void TearDown() override { resetHostCuda(); }
+
+  StatusOr<std::unique_ptr<OrderedConnectors>> make() {
+    return OrderedConnectors::make({*memory, *space, *space, 0, 1, 1}, kSlot, sizes, kFirst,
+                                   unfinished);
+  }
+  const RankRecord &record() const { return *recordIn(memory->arena(0), kSlot, 0); }
+  /// Where others store.
+  char *blocks() const { return memory->arena(0) + record().where - 1; }
+
+  GroupOfOne group{1, false};
+  std::unique_ptr<DeviceMemory> memory;
+  std::optional<ArenaSpace> space;
+  const OrderedGeometry sizes = OrderedGeometry::forLane(1, true, false);
+  std::unique_ptr<OrderedConnectors> unfinished;
+};
+
+TEST_F(OrderedConnectorsTest, OthersAreToldOfClearedMemory) {
+  ASSERT_TRUE(make().ok());
+  EXPECT_FALSE(unfinished);
+  ASSERT_NE(record().where, 0u);
+  EXPECT_EQ(record().begun, kFirst + 1);
+  EXPECT_TRUE(std::all_of(blocks(), blocks() + sizes.all(), [](char byte) { return byte == 0; }));
+}
+
+TEST_F(OrderedConnectorsTest, WhatOthersWereToldOfStaysWhereItIs) {
+  // The record is there, and the device is late to say so.
+  failCall("cudaEventQuery", cudaErrorUnknown, 3);
+  ASSERT_FALSE(make().ok());
+  const uint64_t where = record().where;
+  ASSERT_NE(where, 0u) << "the test means another copy";
+  // Another rank has stored a line meanwhile.
+  blocks()[0] = 7;
+  ASSERT_TRUE(make().ok());
+  EXPECT_EQ(record().where, where) << "the line is where nobody looks";
+  EXPECT_EQ(blocks()[0], 7) << "and it is not stored again";
+}
+
+TEST_F(OrderedConnectorsTest, NobodyGetsMemoryThatTheDeviceMayYetClear) {
+  holdDevice();
+  failCall("cudaEventQuery", cudaErrorUnknown);
+  ASSERT_FALSE(make().ok());
+  // Somebody takes the same amount, and uses it.
+  const auto others = space->allocate(sizes.all());
+  ASSERT_TRUE(others);
+  char *const begin = memory->onDevice() + others->offset;
+  std::memset(begin, 7, sizes.all());
+  letDeviceGo();
+  EXPECT_TRUE(std::all_of(begin, begin + sizes.all(), [](char byte) { return byte == 7; }));
+  // The next try has the memory of the first one.
+  ASSERT_TRUE(make().ok());
+  EXPECT_NE(blocks(), begin);
+}
+
+TEST_F(OrderedConnectorsTest, WithoutMemoryNothingIsTaken) {
+  ArenaSpace one(kRecordBytes, transport::Arena::roundToClass(sizes.all())), none(0, 0);
+  const auto made =
+      OrderedConnectors::make({*memory, one, none, 0, 1, 1}, kSlot, sizes, kFirst, unfinished);
+  EXPECT_EQ(made.status().code(), StatusCode::Again);
+  EXPECT_FALSE(unfinished);
+  EXPECT_TRUE(one.allocate(sizes.all()));
+}
+
+} // namespace
+} // namespace occl::cuda
