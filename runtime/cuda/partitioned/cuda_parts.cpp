@@ -201,12 +201,11 @@ StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms
     part->peer = new (freePeers.back()) device::Peer{};
     freePeers.pop_back();
   }
-  // Goes to the remains when nobody has it any more: this rank, and the peer.
+  // Goes to the remains when nobody has it any more: this rank, and the peer. Both drop it under
+  // the lock alone, so nothing else here has it.
   const Remains mine = {*piece, part->peer};
-  const std::shared_ptr<const void> kept(part->onDevice, [this, mine](const void *) {
-    remains.push_back(mine); // under the lock, as all that drops it
-  });
-  part->party.kept.push_back(kept);
+  part->party.kept.push_back(std::shared_ptr<const void>(
+      part->onDevice, [this, mine](const void *) { remains.push_back(mine); }));
   part->party.onDevice.words = piece->offset + 1;
   if (!terms.isSend && terms.shape.bytes() != 0)
     part->party.onDevice.buffer = *memory.offsetOf(terms.buffer, terms.shape.bytes()) + 1;
