@@ -260,8 +260,11 @@ Status CudaParts::enter(PairPart &part) {
       memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state);
   if (status.ok())
     status = memory.upload(reinterpret_cast<char *>(&sends->number), &number, sizeof number);
+  // Kernels may have found it, or will when a copy comes late: it leaves behind that.
   if (status.ok())
     entries[part.entry] = &part;
+  else
+    (void)leave(part).ok();
   return status;
 }
 
