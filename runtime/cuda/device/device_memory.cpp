@@ -30,6 +30,7 @@ class LocalArenas {
 public:
   void add(const std::shared_ptr<DeviceAllocation> &arena) {
     std::lock_guard lock(mutex);
+    std::erase_if(byAddress, [](const auto &known) { return known.second.expired(); });
     byAddress[reinterpret_cast<uint64_t>(arena->begin)] = arena;
   }
   std::shared_ptr<DeviceAllocation> find(uint64_t address) {
@@ -69,6 +70,7 @@ StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Grou
   std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(hosts), device, sizes));
   Status started = memory->start();
   DeviceCard &card = memory->hosts[group.rank()].block->card;
+  memory->isShared = started.ok();
   card.state.store(started.ok() ? DeviceCard::Ready : DeviceCard::Failed,
                    std::memory_order_release);
   if (!started.ok())
@@ -254,7 +256,7 @@ DeviceMemory::~DeviceMemory() {
     hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
   // Wait until nobody maps this rank's memory, but not for ever.
   Deadline deadline(kClosePatience);
-  while (own && !own->isLeft && !othersHaveClosed()) {
+  while (isShared && !own->isLeft && !othersHaveClosed()) {
     if (deadline.passed()) {
       own->isLeft = true;
       break;

@@ -114,6 +114,7 @@ private:
   Mutex copying;                                  // guards `copied`
   StreamEnd copied;
   bool wideLines = false;
+  bool isShared = false; // its card is ready, so that others may map it
 };
 
 } // namespace occl::cuda
