@@ -18,7 +18,9 @@ namespace {
 
 /// By address, of this process.
 struct Pinned {
-  Mutex mutex;
+  Mutex mutex; // guards `pages`
+  ConditionVariable unpinned;
+  /// All that are pinned: an entry goes once its pages are not any more.
   std::map<std::byte *, std::weak_ptr<HostPages>> pages;
 };
 
@@ -31,12 +33,17 @@ Pinned &pinned() {
 } // namespace
 
 StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) {
-  // CUDA takes a page once, so the ranks of a process share its registration.
-  std::lock_guard lock(pinned().mutex);
-  std::weak_ptr<HostPages> &known = pinned().pages[pages.data()];
-  if (auto found = known.lock())
-    return found;
-  std::shared_ptr<HostPages> made(new HostPages(pages));
+  // CUDA takes a page once, so the ranks of a process share its registration. Nobody may have the
+  // pages any more though CUDA still does: then its end is waited for.
+  std::unique_lock lock(pinned().mutex);
+  std::shared_ptr<HostPages> made;
+  pinned().unpinned.wait(lock, [&] {
+    const auto known = pinned().pages.find(pages.data());
+    return known == pinned().pages.end() || (made = known->second.lock()) != nullptr;
+  });
+  if (made)
+    return made;
+  made.reset(new HostPages(pages));
   Status status = toStatus(cudaHostRegister(pages.data(), pages.size(),
                                             cudaHostRegisterPortable | cudaHostRegisterMapped),
                            ("pinning " + std::to_string(pages.size() >> 20) +
@@ -49,15 +56,20 @@ StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) 
   // Without a copy in children, pages are never copied on write, away from those that the device
   // knows.
   madvise(pages.data(), pages.size(), MADV_DONTFORK);
-  known = made;
+  pinned().pages[pages.data()] = made;
   return made;
 }
 
 HostPages::~HostPages() {
-  if (!isPinned || isLeft)
+  if (!isPinned)
     return;
-  cudaHostUnregister(first);
-  madvise(first, size, MADV_DOFORK);
+  std::lock_guard lock(pinned().mutex);
+  if (!isLeft) {
+    cudaHostUnregister(first);
+    madvise(first, size, MADV_DOFORK);
+  }
+  pinned().pages.erase(reinterpret_cast<std::byte *>(first));
+  pinned().unpinned.notify_all();
 }
 
 StatusOr<char *> HostPages::onDevice() const {
