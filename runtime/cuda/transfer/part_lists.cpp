@@ -84,8 +84,11 @@ Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t capture
     delete kept;
     return made;
   }
-  return toStatus(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
+  made = toStatus(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
                   "keeping what a graph needs");
+  if (!made.ok())
+    cudaUserObjectRelease(object, 1); // the graph has not taken this function's reference
+  return made;
 }
 
 } // namespace occl::cuda
