@@ -5,18 +5,21 @@
 
 namespace occl::cuda {
 
-StreamMark::StreamMark(int device) : device(device) {
+Status StreamMark::make() {
   OnDevice on(device);
-  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  return toStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making a CUDA event");
 }
 
 StreamMark::~StreamMark() {
+  if (!event)
+    return;
   OnDevice on(device);
   cudaEventDestroy(event);
 }
 
 void StreamMark::put(cudaStream_t stream) {
-  cudaEventRecord(event, stream);
+  // A stream that takes no event holds nobody up; the error is nobody else's.
+  (void)toStatus(cudaEventRecord(event, stream), "recording a CUDA event").ok();
   // The flag comes after the event, so that nobody asks for an event that is not recorded.
   isPut.store(true, std::memory_order_release);
 }
@@ -32,6 +35,8 @@ StatusOr<std::shared_ptr<StreamMark>> hold(HeldStreams &held, int device, cudaSt
   if (!status.ok())
     return status;
   auto mark = std::make_shared<StreamMark>(device);
+  if (Status made = mark->make(); !made.ok())
+    return made;
   // The stream counts as held from here on, before anything that waits is put into it.
   held.enterUntil(which, [mark] { return mark->isPassed(); });
   return mark;

@@ -14,11 +14,13 @@ namespace occl::cuda {
 /// What a stream has come to, for as long as anybody asks.
 class StreamMark {
 public:
-  explicit StreamMark(int device);
+  explicit StreamMark(int device) : device(device) {}
   ~StreamMark();
   StreamMark(const StreamMark &) = delete;
   StreamMark &operator=(const StreamMark &) = delete;
 
+  /// Before all else. SystemError: there is no mark.
+  Status make();
   /// Once, also if nothing was put into the stream; its device is current.
   void put(cudaStream_t stream);
   bool isPassed() const;
