@@ -194,7 +194,10 @@ std::vector<ResidentRank::Call *> ResidentRank::endAll(std::vector<std::unique_p
   std::vector<Call *> ends;
   for (const auto &each : all) {
     const auto &call = static_cast<const Started &>(*each);
-    {
+    // A callback is told how it ended; else whoever asks next.
+    if (call.callback) {
+      forgetDeferred(call.request);
+    } else {
       std::lock_guard lock(mutex);
       if (auto found = deferred.find(call.request); found != deferred.end())
         found->second.outcome = outcome;

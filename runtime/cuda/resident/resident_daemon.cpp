@@ -530,7 +530,7 @@ Status ResidentDaemon::settle(uint64_t request) {
 /// With the lock: whoever finds it ended finds it counted, too. What is to be called, without.
 ResidentDaemon::Callback ResidentDaemon::end(Requests::iterator open, const Status &outcome) {
   Waiting ended = std::move(open->second);
-  if (!outcome.ok())
+  if (!outcome.ok() && ended.tenant != &gone) // whose requests nobody asks for
     badEnds[open->first] = {ended.tenant, outcome};
   if (!traced.empty())
     traceEnd(open->first, outcome.code());
