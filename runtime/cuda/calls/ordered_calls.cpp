@@ -29,11 +29,6 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 
 } // namespace
 
-size_t OrderedCalls::HashOfKey::operator()(const Key &key) const {
-  const uint64_t kind = static_cast<uint64_t>(key.type) << 8 | static_cast<uint64_t>(key.op);
-  return std::hash<uint64_t>()(key.planHash ^ key.count * 0x9e3779b97f4a7c15u ^ kind << 48);
-}
-
 /// All that may be refused comes before the launch, and takes no number.
 Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
                           const InputFactor &factor, cudaStream_t stream) {

@@ -68,7 +68,9 @@ private:
     bool operator==(const Key &) const = default;
   };
   struct HashOfKey {
-    size_t operator()(const Key &key) const;
+    size_t operator()(const Key &key) const {
+      return hashOfShape(key.planHash, key.count, key.type, key.op);
+    }
   };
   struct Known {
     std::shared_ptr<const daemon::CollectiveSpec> spec;

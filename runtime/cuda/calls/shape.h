@@ -18,11 +18,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace occl::cuda {
+
+/// Of what ranks must call alike, for tables of shapes.
+inline size_t hashOfShape(uint64_t planHash, uint64_t count, DataType type, ReduceOp op) {
+  const uint64_t kind = static_cast<uint64_t>(type) << 8 | static_cast<uint64_t>(op);
+  return std::hash<uint64_t>()(planHash ^ count * 0x9e3779b97f4a7c15u ^ kind << 48);
+}
 
 /// What the shapes of a rank share. Outlives them.
 struct ShapeContext {

@@ -32,11 +32,6 @@ std::shared_ptr<const daemon::CollectiveSpec> nameless(const daemon::CollectiveS
 
 } // namespace
 
-size_t DeviceLanes::HashOfKey::operator()(const Key &key) const {
-  const uint64_t kind = static_cast<uint64_t>(key.type) << 8 | static_cast<uint64_t>(key.op);
-  return std::hash<uint64_t>()(key.planHash ^ key.count * 0x9e3779b97f4a7c15u ^ kind << 48);
-}
-
 DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
                          TenantOf tenantOf)
     : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),

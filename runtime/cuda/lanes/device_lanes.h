@@ -94,7 +94,9 @@ private:
     bool operator==(const Key &) const = default;
   };
   struct HashOfKey {
-    size_t operator()(const Key &key) const;
+    size_t operator()(const Key &key) const {
+      return hashOfShape(key.planHash, key.count, key.type, key.op);
+    }
   };
   /// Stays until the communicator ends.
   struct Lane {
