@@ -5,8 +5,6 @@
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/device/shared_streams.h"
-#include "runtime/sync/deadline.h"
-#include "runtime/sync/thread.h"
 
 #include <chrono>
 #include <cstring>
@@ -56,15 +54,11 @@ UploadRing::~UploadRing() {
 
 /// An event that was never recorded has arrived.
 Status UploadRing::awaitHalf(const Half &half) const {
-  for (Deadline deadline(kPatience);;) {
-    const cudaError_t state = cudaEventQuery(half.arrived);
-    if (state != cudaErrorNotReady)
-      return toStatus(state, "copying tables to the device");
-    if (deadline.passed())
-      return {StatusCode::Timeout,
-              "copying tables to the device: it does not get round to it in 20 seconds"};
-    yieldProcessor();
-  }
+  const cudaError_t state = pollDevice([&] { return cudaEventQuery(half.arrived); }, kPatience);
+  if (state == cudaErrorNotReady)
+    return {StatusCode::Timeout,
+            "copying tables to the device: it does not get round to it in 20 seconds"};
+  return toStatus(state, "copying tables to the device");
 }
 
 Status UploadRing::put(char *to, const void *from, uint64_t bytes) {

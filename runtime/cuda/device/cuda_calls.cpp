@@ -2,9 +2,7 @@
 #include "runtime/cuda/device/cuda_calls.h"
 
 #include "runtime/sync/atomic.h"
-#include "runtime/sync/deadline.h"
 #include "runtime/sync/mutex.h"
-#include "runtime/sync/thread.h"
 
 #include <memory>
 #include <mutex>
@@ -75,17 +73,15 @@ Status clearNow(void *memory, uint64_t bytes) {
       toStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a CUDA stream");
   if (!status.ok())
     return status;
-  status = toStatus(cudaMemsetAsync(memory, 0, bytes, stream), "clearing device memory");
-  cudaError_t state = cudaErrorNotReady;
-  // Polled with a deadline: the waits of CUDA have none.
-  for (Deadline deadline(kPatience); status.ok() && state == cudaErrorNotReady;) {
-    state = cudaStreamQuery(stream);
-    if (state == cudaErrorNotReady && deadline.passed())
-      status = {StatusCode::Timeout, "clearing device memory: the device does not get round to it"};
-    sleepFor(std::chrono::microseconds(10));
-  }
+  cudaError_t state = cudaMemsetAsync(memory, 0, bytes, stream);
+  if (state == cudaSuccess)
+    state = pollDevice([&] { return cudaStreamQuery(stream); }, kPatience);
+  status = state == cudaErrorNotReady
+               ? Status(StatusCode::Timeout,
+                        "clearing device memory: the device does not get round to it")
+               : toStatus(state, "clearing device memory");
   cudaStreamDestroy(stream); // which waits for nothing
-  return status.ok() ? toStatus(state, "clearing device memory") : status;
+  return status;
 }
 
 /// By a thread that may have to be left behind.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -19,6 +21,17 @@ Status toStatus(cudaError_t error, const char *what);
 /// The thread is on the device. SystemError.
 Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *operations,
                               uint32_t number);
+
+/// look(): a cudaError_t. Asks until it is another than cudaErrorNotReady, but no longer than that,
+/// since CUDA's own waits have no end and others may keep the device busy. The last answer.
+template <class Look> cudaError_t pollDevice(const Look &look, std::chrono::milliseconds atMost) {
+  for (Deadline deadline(atMost);;) {
+    const cudaError_t state = look();
+    if (state != cudaErrorNotReady || deadline.passed())
+      return state;
+    yieldProcessor();
+  }
+}
 
 /// Zeroes memory of the current device, and waits for that: some seconds at most, then Timeout. In
 /// the order of no stream of anybody. SystemError.

@@ -276,16 +276,10 @@ Status DeviceMemory::finish(cudaError_t error, const char *what) {
   Status put = error == cudaSuccess ? copied.put(stream) : toStatus(error, what);
   if (!put.ok())
     return put;
-  // Polled with a deadline, as other kernels may keep the device busy.
-  Deadline deadline(kCopyPatience);
-  for (;;) {
-    const cudaError_t state = copied.look();
-    if (state != cudaErrorNotReady)
-      return toStatus(state, what);
-    if (deadline.passed())
-      return {StatusCode::Timeout, std::string(what) + ": the device does not get round to it"};
-    yieldProcessor();
-  }
+  const cudaError_t state = pollDevice([&] { return copied.look(); }, kCopyPatience);
+  if (state == cudaErrorNotReady)
+    return {StatusCode::Timeout, std::string(what) + ": the device does not get round to it"};
+  return toStatus(state, what);
 }
 
 /// Null if it is no arena of host memory.

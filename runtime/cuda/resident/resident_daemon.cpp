@@ -196,16 +196,11 @@ Status ResidentDaemon::upload(void *to, const void *from, uint64_t bytes) {
     status = copied.put(copies);
   if (!status.ok())
     return status;
-  Deadline deadline(kLeavePatience);
-  for (;;) {
-    // Polled, with an end: a wait of CUDA could be for a kernel that stays.
-    const cudaError_t state = copied.look();
-    if (state != cudaErrorNotReady)
-      return toStatus(state, "copying to the device");
-    if (deadline.passed())
-      return {StatusCode::SystemError, "copying to the device: it does not get round to it"};
-    yieldProcessor();
-  }
+  // A wait of CUDA could be for a kernel that stays.
+  const cudaError_t state = pollDevice([&] { return copied.look(); }, kLeavePatience);
+  if (state == cudaErrorNotReady)
+    return {StatusCode::SystemError, "copying to the device: it does not get round to it"};
+  return toStatus(state, "copying to the device");
 }
 
 // --- tenants and collectives ---

@@ -2,8 +2,6 @@
 #include "runtime/cuda/scaling/scaled_inputs.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/sync/deadline.h"
-#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <bit>
@@ -65,16 +63,12 @@ Status ScaledInputs::scaleNow(const Scaling &given) {
     status = scaleIn(own, given);
   if (!status.ok())
     return status;
-  // Polled with a deadline: as many streams may wait as there are connections.
-  for (Deadline deadline(kPatience);;) {
-    const cudaError_t state = cudaStreamQuery(own);
-    if (state != cudaErrorNotReady)
-      return toStatus(state, "copying an input");
-    if (deadline.passed())
-      return {StatusCode::Timeout, "copying an input: the device does not get round to it; do as "
-                                   "many streams wait as CUDA_DEVICE_MAX_CONNECTIONS?"};
-    yieldProcessor();
-  }
+  // As many streams may wait as there are connections.
+  const cudaError_t state = pollDevice([&] { return cudaStreamQuery(own); }, kPatience);
+  if (state == cudaErrorNotReady)
+    return {StatusCode::Timeout, "copying an input: the device does not get round to it; do as "
+                                 "many streams wait as CUDA_DEVICE_MAX_CONNECTIONS?"};
+  return toStatus(state, "copying an input");
 }
 
 /// Calls run one after the other, so any piece that is large enough will do.

@@ -3,9 +3,7 @@
 
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/sync/atomic.h"
-#include "runtime/sync/deadline.h"
 #include "runtime/sync/mutex.h"
-#include "runtime/sync/thread.h"
 
 #include <array>
 #include <map>
@@ -37,16 +35,12 @@ Status writeIn(cudaStream_t stream) {
   auto target = targetOn(device);
   if (!target.ok())
     return target.status();
-  status =
-      toStatus(cudaMemsetAsync(*target, 0, sizeof(uint32_t), stream), "the first work of a stream");
-  // Polled with a deadline: others may keep the device busy.
-  cudaError_t state = cudaErrorNotReady;
-  for (Deadline deadline(kPatience); status.ok() && state == cudaErrorNotReady;) {
-    state = cudaStreamQuery(stream);
-    if (state == cudaErrorNotReady && deadline.passed())
-      return {}; // others keep the device busy; it is on its way
-  }
-  return status.ok() ? toStatus(state, "the first work of a stream") : status;
+  cudaError_t state = cudaMemsetAsync(*target, 0, sizeof(uint32_t), stream);
+  if (state == cudaSuccess)
+    state = pollDevice([&] { return cudaStreamQuery(stream); }, kPatience);
+  if (state == cudaErrorNotReady)
+    return {}; // others keep the device busy; it is on its way
+  return toStatus(state, "the first work of a stream");
 }
 
 } // namespace
