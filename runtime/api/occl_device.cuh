@@ -213,6 +213,7 @@ OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
       part.misused(Misuse::WrongSide, 0);
     return Wait::Failed;
   }
+  // The first thread decides when to give up, so that the group leaves together.
   Patience patience(nanoseconds);
   for (;;) {
     const Stored stored = storeUnits(group, part, {0, part.s->cut.units(), 1}, true);

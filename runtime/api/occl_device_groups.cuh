@@ -92,6 +92,7 @@ __device__ Bytes copyWords(Group group, char *to, const char *from, Bytes done, 
   auto *into = reinterpret_cast<Word *>(to + done);
   const auto *of = reinterpret_cast<const Word *>(from + done);
   for (Bytes i = group.rank(); i < number; i += kAtOnce * step) {
+    // Load several words before the first is stored, so that the loads overlap.
     Word loaded[kAtOnce];
 #pragma unroll
     for (uint32_t k = 0; k < kAtOnce; ++k)

@@ -1,3 +1,4 @@
+// The life of announce cells: taken, retired, and given back in steps.
 #include "runtime/invocation/announce_cells.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -18,12 +19,14 @@ AnnounceCells::AnnounceCells(const Fabric &fabric)
 }
 
 AnnounceCells::Activation AnnounceCells::activate(IdState &id) {
+  // A sequence that comes back goes on with its cell.
   if (id.cell)
     id.cell->enter(CellPhase::Active);
   else
     id.cell = owner.take(id.id);
   if (!id.cell)
     return Activation::NoCellFree;
+  // Dekker with step(): Active is stored before the looks at cells of others.
   threadFence(std::memory_order_seq_cst);
   constexpr int kMostLooks = 100; // a peer leaves in a few steps, unless it is stopped
   for (int look = 0; !id.isCounted && !beginToCount(id); ++look) {
@@ -60,6 +63,7 @@ bool AnnounceCells::beginToCount(IdState &id) {
   uint64_t first = 0;
   for (uint32_t peer : peers) {
     auto theirs = fabric.of(peer).announceTable().firstOf(id.id);
+    // A rank that is leaving may not have seen this cell; of one that is gone that is no matter.
     if (!theirs && !fabric.isGone(peer))
       return false;
     if (theirs && *theirs != transport::AnnounceCell::kUnknown)
@@ -111,11 +115,13 @@ bool AnnounceCells::step(IdState &id) {
     return false;
   transport::AnnounceCell &cell = *id.cell;
   const uint64_t finished = id.nextOrdinal;
+  // To Resting, when nothing of the sequence is left here.
   if (cell.readLife().phase == CellPhase::Active) {
     if (std::ranges::any_of(id.unreclaimed, [](const auto *open) { return open != nullptr; }))
       return false;
     cell.enter(CellPhase::Resting, finished);
   }
+  // To Ready, when all ranks are at rest after as many invocations.
   if (cell.readLife().phase == CellPhase::Resting) {
     if (id.settledBelow != finished &&
         firstPeerWithout(id, [&](const CellLife &life) { return life.isAtRest(finished); }))
@@ -128,12 +134,14 @@ bool AnnounceCells::step(IdState &id) {
   }
   if (firstPeerInside(id))
     return false;
+  // To Leaving, and back to Ready if a peer has come meanwhile.
   cell.enter(CellPhase::Leaving, finished);
   threadFence(std::memory_order_seq_cst);
   if (firstPeerInside(id)) {
     cell.enter(CellPhase::Ready, finished);
     return false;
   }
+  // No rank looks at the cell from here on.
   owner.giveBack(cell);
   id.cell = nullptr;
   id.isCounted = false;
@@ -149,6 +157,7 @@ const uint32_t *AnnounceCells::whoKeepsAll() const {
     const uint32_t *peer = firstPeerWithout(*id, [&](const CellLife &life) {
       return life.phase == CellPhase::Leaving || life.isAtRest(id->nextOrdinal);
     });
+    // One sequence that no dead rank keeps is enough: its cell may come back.
     if (!peer || !fabric.isGone(*peer))
       return nullptr;
     gone = peer;

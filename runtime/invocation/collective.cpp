@@ -1,3 +1,4 @@
+// Shapes: what a bound plan accesses, which ranks read its records, and how it may run.
 #include "runtime/invocation/collective.h"
 
 #include "plan/collectives/collectives.h"
@@ -59,6 +60,7 @@ template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit
 DirectAccess directAccessOf(const plan::Plan &plan, const BindPlace &place) {
   DirectAccess found;
   std::vector<bool> accesses(plan.numRanks, false), awaited = accesses, storesTo = accesses;
+  // Accesses of all ranks are looked at, as this one has to know who accesses its buffers.
   forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
     found.exists = true;
     found.reachesScratch |= operand.kind == plan::OperandKind::Scratch;
@@ -84,6 +86,7 @@ std::vector<std::vector<bool>> needsOf(const plan::Plan &plan, uint64_t count) {
   std::vector<std::vector<bool>> needs(n, std::vector<bool>(n, false));
   if (count == 0)
     return needs;
+  // Directly: a receiver needs the source, an access the rank of the buffer.
   for (uint32_t r = 0; r < n; ++r)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
       for (const plan::Instruction &instruction : plan.instructionsOf(block))
@@ -93,6 +96,7 @@ std::vector<std::vector<bool>> needsOf(const plan::Plan &plan, uint64_t count) {
   forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool) {
     needs[accessor][operand.rank] = true;
   });
+  // Then by way of others: the transitive closure.
   for (uint32_t by = 0; by < n; ++by)
     for (uint32_t r = 0; r < n; ++r)
       for (uint32_t q = 0; needs[r][by] && q < n; ++q)
@@ -104,12 +108,14 @@ void findCompared(Collective &collective, const plan::Plan &plan, uint32_t rank,
   const auto needs = needsOf(plan, count);
   const uint32_t n = plan.numRanks;
   std::vector<bool> compares(n, false), reads(n, false);
+  // Two neighbours are enough: all ranks are compared over one another.
   for (uint32_t neighbour : {(rank + 1) % n, (rank + n - 1) % n}) {
     if (neighbour == rank)
       continue;
     compares[neighbour] = !needs[rank][neighbour];
     reads[neighbour] = !needs[neighbour][rank];
   }
+  // Readers of the arena block look at the record anyway.
   for (uint32_t reader : collective.readers)
     reads[reader] = true;
   collective.compared = listOf(compares);
@@ -178,14 +184,17 @@ BlockBytes bytesOf(const interpreter::Program &program, uint32_t block) {
   for (uint32_t i = 0; i < bound.numInstructions; ++i) {
     const auto &instruction = program.instructions[bound.firstInstruction + i];
     uint64_t bytes = instruction.elements * program.elementBytes;
+    // Sources are in front of destinations.
     for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations; ++o) {
       const auto &operand = program.operands[instruction.firstOperand + o];
       bool isMessage = operand.kind == plan::OperandKind::Connection;
+      // Operands of this rank's own buffers move nothing between ranks.
       if (!isMessage && operand.rank == program.rank)
         continue;
       if (o < instruction.numSources)
         moved.received += bytes;
       else
+        // A message to several ranks is sent to each of them.
         moved.sent += bytes * (isMessage ? program.ends[operand.end].numPeers : 1);
     }
   }
@@ -249,9 +258,11 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   const uint32_t rank = place.rank;
   interpreter::BindRequest request = {
       .rank = rank, .count = spec.count, .type = spec.type, .op = spec.op};
+  // An average of floats is a sum if its inputs are divided before.
   const bool isDividedBefore = dividesInputs(*spec.plan, spec.op, spec.type);
   if (isDividedBefore)
     request.op = ReduceOp::Sum;
+  // Between machines protocol Simple is used, and nothing is read by reference.
   const bool isCrossing = !place.isRemote.empty();
   request.isSimple = isCrossing;
   request.referenceBytes = place.acrossProcesses && !isCrossing ? kReferenceBytes : 0;
@@ -262,18 +273,22 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   auto binding = interpreter::bind(*spec.plan, request);
   if (!binding.ok())
     return binding.status();
+  // The traits, by which ranks compare their calls.
   auto collective = std::make_unique<Collective>();
   collective->binding = *binding;
   collective->inputDivisor = isDividedBefore ? spec.plan->numRanks : 1;
   collective->mayHaveFactor = mayHaveFactor(*spec.plan);
+  // Where nothing is reduced the operation makes no difference.
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
   collective->traits.kind = kindOf(*spec.plan);
   collective->traits.root = spec.plan->root;
+  // For this rank: its accesses, its readers, and the neighbours to compare with.
   collective->direct = directAccessOf(*spec.plan, place);
   collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
   findAccessed(*collective, *spec.plan, spec.count, spec.type);
   findCompared(*collective, *spec.plan, rank, spec.count);
+  // Between machines every rank looks at every record.
   if (isCrossing) {
     std::vector<bool> others(spec.plan->numRanks, true);
     others[rank] = false;
@@ -282,11 +297,13 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
         std::make_shared<net::Crossing>(*binding, place.isRemote, place.headsDistance);
   }
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
+  // Blocks in pre-posted rings are used again without being cleared, which only lines allow.
   const interpreter::Program &program = collective->binding->program();
   collective->mayUseRing =
       collective->binding->hasOnlyLines() && program.line.bytes != interpreter::kWordLineBytes &&
       !collective->direct.exists && program.flagsPerInvocation <= 1u << Collective::kSliceBits;
   collective->flagTag = hashOf(collective->traits);
+  // The data ring all readers then, so the announcement need not.
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
   collective->spec = std::move(spec);

@@ -1,3 +1,4 @@
+// Waits of a thread block in words, for reports and errors.
 #include "runtime/invocation/open_invocation.h"
 #include "runtime/observe/report/known_collective.h"
 
@@ -19,6 +20,7 @@ std::string what(const interpreter::Obstacle &obstacle) {
   case BlockReason::Credit:
     return peer + " to read what it was sent";
   case BlockReason::Dependency:
+    // A mark of the program's, or another thread block.
     if (interpreter::isPartition(obstacle))
       return "partition " + std::to_string(obstacle.what - interpreter::kFirstPartition) +
              " of its input, which has not been marked ready";
@@ -37,10 +39,12 @@ std::string describeObstacle(const BlockTask &task) {
 
 std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
                              uint32_t instructionNumber, const interpreter::Obstacle &obstacle) {
+  // Transfers have no plan and describe themselves.
   if (invocation.operation)
     return invocation.operation->describe(invocation.ordinal, obstacle, what(obstacle));
   const Collective &collective = *invocation.collective;
   const plan::Plan &plan = *collective.spec.plan;
+  // The instruction as the plan has it, with its line in the algorithm.
   const plan::Instruction &instruction =
       plan.instructions[collective.binding->planInstruction(block, instructionNumber)];
   const insight::KnownCollective known{"", collective.spec.plan, collective.spec.rounds};
@@ -48,6 +52,7 @@ std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
                      "thread block " + std::to_string(block) + ", instruction " +
                      std::to_string(instructionNumber) + " (" + plan::mnemonic(instruction.opcode) +
                      ")";
+  // Plans may have been compiled without locations.
   if (instruction.location != plan::kNoLocation) {
     const plan::Location &location = plan.locations[instruction.location];
     text += " at " + plan.files[location.file] + ":" + std::to_string(location.line);

@@ -1,3 +1,4 @@
+// The lane's view of a shape: where the rings lie, and the addresses that follow.
 #include "runtime/invocation/lane.h"
 
 namespace occl::daemon {
@@ -6,8 +7,10 @@ using transport::PrepostedRing;
 
 void Lane::find(const IdState &id, const Collective &shape, const Fabric &fabric) {
   const interpreter::Binding &binding = *shape.binding;
+  // Known only when every ring has been found.
   collective = nullptr;
   ringsForgotten = id.ringsForgotten.load(std::memory_order_relaxed);
+  // The lane drives one thread block of plain steps.
   if (binding.program().numBlocks != 1 || !binding.steps(0)->isPlain())
     return;
   const auto add = [&](uint32_t r, const PrepostedRing &ring) {
@@ -20,6 +23,7 @@ void Lane::find(const IdState &id, const Collective &shape, const Fabric &fabric
   ownBlockBytes = id.ring.blockBytes(binding.arenaBytes(fabric.rank()));
   if (binding.arenaBytes(fabric.rank()) != 0)
     add(fabric.rank(), id.ring);
+  // The peers' rings are those that executors have found; a missing one ends the search.
   for (uint32_t r : binding.arenaRanks()) {
     if (r == fabric.rank())
       continue;
@@ -33,6 +37,7 @@ void Lane::find(const IdState &id, const Collective &shape, const Fabric &fabric
 
 void Lane::prepare(interpreter::Invocation &view, const IdState &id, uint64_t ordinal,
                    const void *input, void *output) const {
+  // Rings have as many blocks as there are records.
   const uint64_t block = ordinal % transport::AnnounceCell::kRecords;
   view.flagBase = collective->flagBase(id.id, ordinal);
   view.inPlace = collective->aliasing.isInPlace(input, output);

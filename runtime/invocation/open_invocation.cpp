@@ -1,3 +1,4 @@
+// An invocation's workspace, the binding of its peers' blocks, and how it is described.
 #include "runtime/invocation/open_invocation.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -104,12 +105,14 @@ bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
   for (size_t kind = 0; kind < buffers.size(); ++kind) {
     uint64_t where = buffers[kind];
     char *address = reinterpret_cast<char *>(where);
+    // A reference of another process is used only if it lies in the mapped heap.
     if (!fabric.sharesAddresses() && (where != 0 || bytes[kind] != 0)) {
       address = fabric.peerMemory()[r].at(where, bytes[kind]);
       if (!(where & interpreter::kMappedReference) || !address)
         return false;
     }
     auto place = interpreter::peerBufferPlace(fabric.numRanks(), r, static_cast<uint32_t>(kind));
+    // Executors that do the same store the same address.
     storeShared(&invocation.view.places[place], address, std::memory_order_relaxed);
   }
   return true;
@@ -132,6 +135,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                 " of its arena, which has " + std::to_string(segment.arenaBytes()) +
                 "; something has overwritten its announce record"};
+  // Buffers first: the block's address is what tells executors that the peer is bound.
   if (invocation.collective->accesses(r) && !bindBuffers(invocation, fabric, r, said.buffers))
     return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
                                            std::to_string(r) +
@@ -146,6 +150,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
 StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited) {
   if (!recordOf(invocation, fabric, awaited))
     return false;
+  // Bind all that have announced it, so that the next step finds them.
   for (uint32_t r : invocation.collective->binding->arenaRanks()) {
     if (loadShared(&invocation.view.places[interpreter::arenaPlace(r)],
                    std::memory_order_relaxed) != nullptr)
@@ -191,6 +196,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   const Collective &collective = *invocation.collective;
   const interpreter::Binding &binding = *collective.binding;
   WorkspaceLayout layout(collective, fabric.numRanks());
+  // Zero: no peer is bound, and nothing has moved. Tasks are constructed below.
   std::memset(invocation.workspace, 0, layout.tasks);
 
   auto **places = reinterpret_cast<char **>(invocation.workspace);
@@ -204,6 +210,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
     }
     places[interpreter::arenaPlace(fabric.rank())] = block;
   }
+  // The view is all that steps read of the invocation.
   interpreter::Invocation &view = invocation.view;
   view.program = &binding.program();
   view.places = places;
@@ -215,6 +222,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   view.doorbells = fabric.doorbells();
   view.peerMemory = fabric.peerMemory();
   view.inPlace = collective.aliasing.isInPlace(input, output);
+  // Lines carry their data, so only slots refer to buffers.
   const bool mayRefer = binding.program().line.bytes == 0;
   view.references[0] = mayRefer ? fabric.referenceTo(input, binding.inputBytes()) : 0;
   view.references[1] = mayRefer ? fabric.referenceTo(output, binding.outputBytes()) : 0;
@@ -227,6 +235,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
     task->renew(invocation);
   }
   invocation.tasks = {tasks, invocation.blocksLeft};
+  // Where a peer's ring is known its block need not be announced.
   if (collective.mayUseRing)
     for (uint32_t r : binding.arenaRanks())
       if (r != fabric.rank())
@@ -273,6 +282,7 @@ insight::BlockMeter::Wait waitFor(const interpreter::Obstacle &obstacle, uint32_
   case BlockReason::None:
     break;
   case BlockReason::Announce: {
+    // Announced and not begun: reports tell that from a rank that has not called.
     const transport::AnnounceCell *cell = invocation.collective->accesses(obstacle.peer)
                                               ? peerCell(*invocation.id, fabric, obstacle.peer)
                                               : nullptr;

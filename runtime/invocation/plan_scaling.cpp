@@ -1,3 +1,4 @@
+// Which plans may scale their inputs: for factors, and for averages that are divided before.
 #include "runtime/invocation/plan_scaling.h"
 
 #include "plan/collectives/promise.h"

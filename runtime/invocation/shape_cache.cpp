@@ -1,3 +1,4 @@
+// The shapes of a rank, the last used in front.
 #include "runtime/invocation/shape_cache.h"
 
 #include <initializer_list>
@@ -19,15 +20,18 @@ Collective *ShapeCache::findOlder(const Signature &signature) {
   auto found = bySignature.find(signature);
   if (found == bySignature.end())
     return nullptr;
+  // The front is for what is used.
   shapes.splice(shapes.begin(), shapes, found->second);
   return found->second->get();
 }
 
 Collective &ShapeCache::add(std::unique_ptr<Collective> shape) {
+  // Another thread may have bound the same meanwhile.
   if (Collective *known = find(shape->signature))
     return *known;
   shapes.push_front(std::move(shape));
   bySignature.emplace(shapes.front()->signature, shapes.begin());
+  // The longest unused go, but for those that something refers to.
   for (auto last = shapes.end();
        shapes.size() > kMostShapes && last != std::next(shapes.begin());) {
     auto candidate = std::prev(last);

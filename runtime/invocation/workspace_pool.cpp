@@ -1,3 +1,4 @@
+// Private memory of invocations, kept for the next one of its size class.
 #include "runtime/invocation/workspace_pool.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Loads plans from files, and each version of a file once.
 #include "runtime/loader/plan_loader.h"
 
 #include "plan/io/reader.h"

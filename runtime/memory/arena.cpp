@@ -1,3 +1,4 @@
+// The arena: a stack of freed blocks for each size class, over ranges of free bytes.
 #include "runtime/memory/arena.h"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
   if (bytes > total)
     return std::nullopt;
   uint64_t rounded = roundToClass(bytes);
+  // The block that was freed last is still in caches.
   std::vector<uint64_t> &stack = stacks[classOf(rounded)];
   if (!stack.empty()) {
     uint64_t offset = stack.back();
@@ -35,6 +37,7 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
     inUse += rounded;
     return offset;
   }
+  // Cut one from a range, if need be after the stacks were merged into ranges.
   std::optional<uint64_t> offset = takeFromRanges(rounded);
   if (!offset) {
     mergeStacks();
@@ -66,6 +69,7 @@ std::optional<uint64_t> Arena::takeFromRanges(uint64_t rounded) {
 
 void Arena::mergeStacks() {
   for (uint32_t c = 0; c < kNumClasses; ++c) {
+    // The number of a class has its power of two and the quarters above it.
     uint64_t floor = uint64_t{1} << (c / 4);
     for (uint64_t offset : stacks[c])
       returnRange(offset, floor + c % 4 * (floor / 4));
@@ -75,6 +79,7 @@ void Arena::mergeStacks() {
 
 void Arena::returnRange(uint64_t offset, uint64_t bytes) {
   auto next = ranges.lower_bound(offset);
+  // Join the range behind it, then the one before.
   if (next != ranges.end() && offset + bytes == next->first) {
     bytes += next->second;
     next = ranges.erase(next);

@@ -1,3 +1,4 @@
+// The heap of occlMemAlloc in shared memory; its own records are in private memory.
 #include "runtime/memory/shared_heap.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@ void *SharedHeap::allocate(uint64_t bytes) {
 }
 
 bool SharedHeap::release(void *block) {
+  // Only an address at which a block begins is freed.
   auto offset = offsetOf(block, 1);
   std::lock_guard lock(mutex);
   auto found = offset ? sizes.find(*offset) : sizes.end();

@@ -1,3 +1,4 @@
+// How a partitioned collective's buffers are divided.
 #include "runtime/partitioned/collective_buffers.h"
 
 #include "runtime/partitioned/shape.h"
@@ -22,6 +23,7 @@ Status checkNumber(const Side &side, const char *buffer) {
 } // namespace
 
 plan::Range CollectiveBuffers::inputOf(plan::Range of) const {
+  // Buffers that lie apart have no element in common.
   if (!inPlace)
     return {};
   const auto within = [&](uint64_t element) {
@@ -41,6 +43,7 @@ StatusOr<CollectiveBuffers> divide(const DividedBuffers &given, const plan::Rank
   CollectiveBuffers buffers;
   buffers.type = type;
   buffers.data = static_cast<const char *>(given.input);
+  // A rank has only those buffers in which its plan has chunks.
   Status number;
   if (rank.inputChunks != 0) {
     buffers.input = {inputBytes / size, given.inputPartitions};
@@ -53,6 +56,7 @@ StatusOr<CollectiveBuffers> divide(const DividedBuffers &given, const plan::Rank
   }
   if (!number.ok())
     return number;
+  // In place the input begins so many elements behind the output, or before it.
   if (aliasing.isInPlace(given.input, given.output))
     buffers.inPlace =
         (static_cast<const char *>(given.input) - static_cast<const char *>(given.output)) /

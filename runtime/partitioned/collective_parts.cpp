@@ -1,3 +1,4 @@
+// Marks and arrivals of a partitioned collective on one rank.
 #include "runtime/partitioned/collective_parts.h"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ template <class Add> void addTo(const plan::UniformCut &cut, plan::Range element
 /// By partition: the elements that all steps store together, each as often as it is stored.
 std::vector<uint64_t> storedBy(const Program &program, const Side &output) {
   std::vector<uint64_t> all(output.partitions);
+  // Add up the destinations in the output, for each partition that they touch.
   for (const interpreter::BoundBlock &block : std::span(program.blocks, program.numBlocks))
     for (const interpreter::BoundInstruction &instruction :
          std::span(program.instructions + block.firstInstruction, block.numInstructions))
@@ -61,6 +63,7 @@ uint64_t CollectiveParts::firstUnmarked(uint64_t ofEpoch) const {
 bool CollectiveParts::hasArrived(uint64_t q, uint64_t ofEpoch) const {
   if (sums[q].load(std::memory_order_acquire) != ofEpoch * all[q])
     return false;
+  // In place: input that nobody stores there is done when it is marked.
   const plan::Range own =
       buffers.input.cut().covering(buffers.inputOf(buffers.output.elementsOf(q)));
   for (uint64_t p = own.begin; p < own.end; ++p)
@@ -84,6 +87,7 @@ bool CollectiveParts::isReady(uint64_t p) {
 
 /// False: another executor is at it, and rings when it is done.
 bool CollectiveParts::copyPartition(uint64_t p) {
+  // Odd while an executor copies, even when the copy is there.
   const uint64_t isThere = 2 * epoch, isClaimed = isThere - 1;
   uint64_t state = copied[p].load(std::memory_order_acquire);
   if (state == isThere)
@@ -91,6 +95,7 @@ bool CollectiveParts::copyPartition(uint64_t p) {
   if (state == isClaimed ||
       !copied[p].compare_exchange_strong(state, isClaimed, std::memory_order_acquire))
     return state == isThere;
+  // This executor has claimed it; others look again later.
   const plan::Range elements = buffers.input.elementsOf(p);
   const uint64_t size = sizeOf(buffers.type), begin = elements.begin * size;
   if (scale.isNone())

@@ -1,3 +1,4 @@
+// Notices between ranks, and the pairing of sends with receives of the same tag.
 #include "runtime/partitioned/matching.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -60,10 +61,12 @@ Matching::Channel &Matching::channelTo(uint32_t peer) {
 
 /// Nobody looks at the words before the notice that tells of them has been written.
 Status Matching::allocate(Party &party) {
+  // Only a send on a host has words of messages here.
   const bool hasWords = party.isSend && party.onDevice.words == 0;
   const uint64_t messages = hasWords ? party.shape.numMessages() : 0;
   party.blockBytes = MessageWords::blockBytes(messages);
   const auto block = memory.allocate(party.blockBytes);
+  // No room: say how much waits for peers to let go.
   if (!block) {
     size_t held = 0;
     for (const auto &channel : channels)
@@ -75,6 +78,7 @@ Status Matching::allocate(Party &party) {
                 " requests that were freed here and not by their peers. Free some"};
   }
   party.block = *block;
+  // Words begin at epoch 0, which none has.
   std::byte *at = fabric.own().partitionedWords().data() + *block;
   party.header = new (at) Header;
   auto *words = reinterpret_cast<Word *>(party.header + 1);
@@ -95,6 +99,7 @@ Status Matching::add(Party &party) {
     return allocated;
   party.serial = nextSerial++;
   channel.mine.emplace(party.serial, &party);
+  // The k-th of a tag here is for the k-th there.
   Tag &tag = channel.tags[{party.isSend, party.tag}];
   party.number = tag.nextMine++;
   Notice notice;
@@ -111,6 +116,7 @@ Status Matching::add(Party &party) {
   notice.deviceWords = party.onDevice.words;
   notice.deviceBuffer = party.onDevice.buffer;
   write(channel, notice);
+  // The peer may have been earlier.
   const auto theirs = tag.theirs.find(party.number);
   if (theirs == tag.theirs.end()) {
     tag.mine.emplace(party.number, &party);
@@ -125,6 +131,7 @@ void Matching::remove(Party &party) {
   std::lock_guard lock(mutex);
   Channel &channel = channelTo(party.peer);
   channel.mine.erase(party.serial);
+  // Matched: forget the peer's request and let go of its words.
   if (const Counterpart *counterpart = party.counterpart.load(std::memory_order_relaxed)) {
     const uint64_t serial = counterpart->serial;
     const bool isHeld = counterpart->header != nullptr;
@@ -132,9 +139,11 @@ void Matching::remove(Party &party) {
     if (isHeld)
       write(channel, {.kind = Notice::LetGo, .serial = serial});
   } else {
+    // Not matched: its number stays used, so that of the peer finds nobody.
     channel.tags[{party.isSend, party.tag}].mine.erase(party.number);
   }
   write(channel, {.kind = Notice::Freed, .serial = party.serial});
+  // The peer may still read the words, unless it has let go of them.
   if (party.isLetGo)
     release(party.block, party.blockBytes);
   else
@@ -181,6 +190,7 @@ Status Matching::lookLocked(Channel &channel) {
     channel.sink.release();
     bellOf(channel.peer).ring(); // it may have more than there was room for
   }
+  // Notices that had to wait may fit into the ring.
   writeWaiting(channel);
   if (std::exchange(channel.isChanged, false))
     bell.ring(); // an executor of this rank may sleep for want of it
@@ -210,6 +220,7 @@ void Matching::writeWaiting(Channel &channel) {
 }
 
 Status Matching::take(Channel &channel, const Notice &notice) {
+  // Each kind is written by the peer; one that is unknown comes from damage.
   switch (notice.kind) {
   case Notice::Made:
     return takeMade(channel, notice);
@@ -250,6 +261,7 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   Tag &tag = channel.tags[{!made->isSend, notice.tag}];
   made->number = tag.nextTheirs++;
   Counterpart &counterpart = *made;
+  // The peer gives each serial once.
   if (!channel.theirs.emplace(notice.serial, std::move(made)).second)
     return damaged(channel.peer);
   if (const auto mine = tag.mine.find(counterpart.number); mine != tag.mine.end()) {

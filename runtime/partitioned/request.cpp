@@ -1,3 +1,4 @@
+// Epochs of partitioned sends and receives, as executors take them further.
 #include "runtime/partitioned/request.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -76,6 +77,7 @@ StepResult SendRequest::run(BlockContext &, uint32_t) {
   const Counterpart *receiver = lookForCounterpart();
   if (!failure.ok())
     return lost();
+  // Within an epoch marks are counted on from the last look.
   if (markedIn != epoch)
     markedBelow = 0;
   markedIn = epoch;
@@ -100,6 +102,7 @@ StepResult SendRequest::run(BlockContext &, uint32_t) {
 /// What this rank's program has to do is said before what the peer has.
 std::string SendRequest::describe(uint64_t ordinal, const Obstacle &obstacle,
                                   const std::string &awaited) const {
+  // Say the first partition that is not marked, and how many more there are.
   const uint64_t all = party.shape.partitions, first = marks->firstMissing(0, ordinal);
   if (first < all) {
     uint64_t missing = 0;
@@ -155,6 +158,7 @@ bool ReceiveRequest::read(const Counterpart &sender, plan::Range messages, uint3
   const uint64_t size = sizeOf(party.shape.type);
   const uint64_t begin = elements.begin * size, bytes = elements.length() * size;
   partial = messages;
+  // In pieces, so that the executor sees other tasks and failures in between.
   while (readBytes < bytes && slices < maxSlices) {
     const uint64_t at = begin + readBytes, piece = std::min(bytes - readBytes, kPieceBytes);
     if (!transfer::readReferred(*core.fabric, party.peer, sharesAddresses, buffer + at,
@@ -197,14 +201,17 @@ StepResult ReceiveRequest::run(BlockContext &, uint32_t maxSlices) {
     return lost();
   if (!sender)
     return blocked(BlockReason::Data, 0, 0);
+  // Freed is read before the marks: those that came earlier count.
   const bool isFreed = sender->isFreed.load(std::memory_order_acquire);
   if (!sender->header)
     return abandoned();
   if (!bind(*sender))
     return blocked(BlockReason::Data, 0, 0);
+  // The first look in this epoch.
   if (arrivals.current() != epoch)
     arrivals.begin(epoch);
   uint32_t slices = 0;
+  // Go on with a message that has been read in part.
   if (!partial.isEmpty() && !read(*sender, partial, slices, maxSlices))
     return lost();
   // One pass: what becomes ready behind it is for the next look.

@@ -1,3 +1,4 @@
+// Partitioned sends and receives of a rank: made, started, marked, waited for and freed.
 #include "runtime/partitioned/requests.h"
 
 #include "runtime/sched/executor.h"
@@ -64,6 +65,7 @@ StatusOr<Request *> Requests::make(Terms terms) {
     return fabric.failure();
   const uint64_t bytes = terms.shape.bytes();
   const bool sharesAddresses = fabric.sharesAddresses() || terms.peer == fabric.rank();
+  // The peer reads the buffer where it lies, so it needs a reference that works there.
   if (terms.isSend && bytes != 0) {
     terms.reference = sharesAddresses ? reinterpret_cast<interpreter::Reference>(terms.buffer)
                                       : fabric.referenceTo(terms.buffer, bytes);
@@ -80,7 +82,9 @@ StatusOr<Request *> Requests::make(Terms terms) {
   else
     made = std::make_unique<ReceiveRequest>(core, matching, terms);
   Request *request = made.get();
+  // The peer hears of it here, and may be matched with it at once.
   Status added = matching.add(request->party);
+  // One that was matched in vain is taken back before it goes.
   if (!added.ok() && request->party.serial != 0)
     matching.remove(request->party);
   if (added.code() == StatusCode::Again)
@@ -104,15 +108,18 @@ std::unique_ptr<Epoch> Requests::prepareEpoch(Request &request) {
   invocation.collective = request.party.isSend ? &sends : &receives;
   invocation.id = &request.sequence;
   invocation.ordinal = request.epoch + 1;
+  // No plan: the request itself is what the task executes.
   invocation.operation = &request;
   invocation.deadline = coarseNow() + core.options.timeout;
   invocation.times.reset(ticks());
   invocation.view.program = &kNone;
+  // No rank announces it, so there is no standing to agree on.
   invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
   invocation.blocksLeft = 1;
   invocation.tasks = {&next->task, 1};
   invocation.exchange = &next->exchange;
   next->task.renew(invocation);
+  // The epoch is over when its one task is.
   next->exchange.expect(1);
   return next;
 }
@@ -128,12 +135,14 @@ Status Requests::start(Request &request) {
   request.party.header->started.store(epoch, std::memory_order_release);
   request.active.store(epoch, std::memory_order_release);
   request.sequence.counters.submitted.add(1);
+  // Counted before it is on the board, so that a drain waits for it.
   core.openTransfers.fetch_add(1, std::memory_order_relaxed);
   core.device->submissions.add();
   const std::array one = {&request.current->invocation};
   core.device->board.submitTogether(one);
   threadFence(std::memory_order_seq_cst);
   request.peerBell().ringFenced(); // it may wait for this in prepare
+  // A failure since the check may have been settled without it.
   if (core.fabric->failed())
     core.settleFailure();
   core.device->wakeFor(false);
@@ -237,6 +246,7 @@ Status Requests::test(Request &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
   const daemon::Exchange &exchange = request.current->exchange;
+  // One look, as a program may do nothing but test.
   if (!exchange.isOver())
     lookOnce();
   if (exchange.isOver())
@@ -259,6 +269,7 @@ Status Requests::prepare(Request &request) {
   const uint64_t epoch = request.active.load(std::memory_order_relaxed);
   if (epoch == 0)
     return invalid(request.describe() + " has not been started, so nothing can be prepared");
+  // The peer's start is a word that no task waits for, so it is looked at between visits.
   const daemon::Exchange &exchange = request.current->exchange;
   {
     daemon::InsideWait inside(*core.device);

@@ -1,3 +1,4 @@
+// Reads the archive of plans that is part of the library.
 #include "runtime/plan_library/archive.h"
 
 #include "runtime/plan_library/columns.h"
@@ -73,6 +74,7 @@ bool readEntry(Words &words, Entry &entry) {
 StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   constexpr std::string_view kBegin = "OCCL plans 4 ";
+  // The head has the version, and the bytes of the index, packed and unpacked.
   const size_t end = text.substr(0, 64).find('\n');
   if (!text.starts_with(kBegin) || end == text.npos)
     return damaged("it does not begin as one");
@@ -84,6 +86,7 @@ StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   std::optional<std::string> unpacked = unpack(frames.first(packedBytes), indexBytes);
   if (!unpacked)
     return damaged("its index cannot be unpacked");
+  // Groups and entries are views of the index, which must not move.
   Archive archive;
   archive.index = std::make_unique<const std::string>(std::move(*unpacked));
   archive.packed = frames.subspan(packedBytes);
@@ -94,6 +97,7 @@ StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
 
 Status Archive::readIndex() {
   uint64_t end = 0;
+  // A line begins a group, or adds a plan or a limit to the last one.
   for (std::string_view rest = *index; !rest.empty();) {
     const std::string_view line = takeUntil(rest, '\n');
     Words words(line);
@@ -110,6 +114,7 @@ Status Archive::readIndex() {
     } else if (what == "plan" && !all.empty()) {
       Entry &entry = all.back().entries.emplace_back();
       entry.numIslands = all.back().numIslands;
+      // The frame must lie within the archive.
       isRight = readEntry(words, entry) && entry.firstByte <= packed.size() &&
                 entry.packedBytes <= packed.size() - entry.firstByte;
       end = std::max(end, entry.firstByte + entry.packedBytes);
@@ -117,6 +122,7 @@ Status Archive::readIndex() {
     if (!isRight)
       return damaged("its index has the line '" + std::string(line) + "'");
   }
+  // Bytes that no entry names belong to another archive.
   return end == packed.size() ? Status() : damaged("there is more than its index names");
 }
 

@@ -1,3 +1,4 @@
+// Plans as columns of numbers, in which regular plans repeat themselves for the packer.
 #include "runtime/plan_library/columns.h"
 
 #include <cstdint>
@@ -90,6 +91,7 @@ public:
 private:
   template <class Row> bool resize(std::vector<Row> &rows, size_t leastBytesEach) {
     const auto number = take<uint64_t>();
+    // A damaged length must not make room for rows that cannot be there.
     const bool isThere = number <= rest.size() / leastBytesEach;
     if (isThere)
       rows.resize(number);
@@ -99,6 +101,7 @@ private:
   }
   template <class Row, class Set> void column(std::vector<Row> &rows, Set set) {
     uint32_t value = 0;
+    // resize() has seen that the bytes of all columns are there.
     const char *from = rest.data();
     for (Row &row : rows) {
       uint32_t difference = 0;
@@ -131,10 +134,12 @@ template <class Io, class Plan> void transferHeader(Io &io, Plan &plan) {
   io.text(plan.name);
   io.text(plan.collective);
   io.text(plan.sourceHash);
+  // Each parameter is a name and a number.
   io.rows(plan.parameters, [&](auto &parameter) {
     io.text(parameter.first);
     io.number(parameter.second);
   });
+  // Fixed fields are written in full width, whatever their type.
   io.number(plan.schemaVersion);
   io.number(plan.numRanks);
   io.number(plan.partChunks);
@@ -154,6 +159,7 @@ template <class Io, class Plan> void transferHeader(Io &io, Plan &plan) {
 template <class Io, class Plan> void transfer(Io &io, Plan &plan) {
   using namespace plan;
   transferHeader(io, plan);
+  // Each table in one go, field by field.
   io.table(plan.ranks, &RankPlan::inputChunks, &RankPlan::outputChunks, &RankPlan::scratchChunks,
            &RankPlan::inPlaceOffset, &RankPlan::firstThreadBlock, &RankPlan::numThreadBlocks);
   io.table(plan.threadBlocks, &ThreadBlock::firstInstruction, &ThreadBlock::numInstructions);
@@ -170,6 +176,7 @@ template <class Io, class Plan> void transfer(Io &io, Plan &plan) {
   io.table(plan.requirements, &Requirement::rank, &Requirement::outputChunk, &Requirement::count,
            &Requirement::firstContribution, &Requirement::numContributions);
   io.table(plan.contributions, &Contribution::rank, &Contribution::chunk);
+  // Source positions come last: files by name, then lines and columns.
   io.rows(plan.files, [&](auto &file) { io.text(file); });
   io.table(plan.locations, &Location::file, &Location::line, &Location::column);
 }

@@ -46,6 +46,7 @@ std::vector<Row> rowsOf(const char *path) {
   if (!file)
     fail(std::string(path) + " cannot be read");
   std::vector<Row> rows;
+  // The fields of a line, with tabs in between.
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     Row row;
@@ -64,6 +65,7 @@ std::string pack(const std::string &bytes) {
   std::string frame(ZSTD_compressBound(bytes.size()), '\0');
   const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
                                                                      ZSTD_freeCCtx);
+  // The last result is the size of the frame.
   size_t size = 0;
   const auto require = [&size](size_t result) {
     if (ZSTD_isError(result))
@@ -71,6 +73,7 @@ std::string pack(const std::string &bytes) {
     size = result;
   };
   require(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel));
+  // A checksum lets the reader find damage.
   require(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1));
   require(ZSTD_compress2(context.get(), frame.data(), frame.size(), bytes.data(), bytes.size()));
   frame.resize(size);
@@ -94,6 +97,7 @@ Packed packPlan(const Row &row) {
 }
 
 std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Packed> &byFile) {
+  // Rows of a group stay in their order, smallest sizes first.
   std::map<std::string, std::string> groups; // the lines of each
   for (const Row &row : rows) {
     std::string &lines =
@@ -109,6 +113,7 @@ std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Pa
       lines += " " + std::to_string(number);
     lines += "\n";
   }
+  // Groups one after the other, each with a line of its own in front.
   std::string index;
   for (const auto &[group, lines] : groups)
     index += "for " + group + "\n" + lines;
@@ -117,6 +122,7 @@ std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Pa
 
 void packAll(const char *list, const char *output) {
   plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
+  // Find the files, each of them once.
   const std::vector<Row> rows = rowsOf(list);
   std::map<std::string, Packed> byFile;
   std::vector<std::pair<const Row *, Packed *>> files; // each once, though several rows have it
@@ -126,8 +132,10 @@ void packAll(const char *list, const char *output) {
     if (const auto [found, isNew] = byFile.try_emplace(row.file); isNew)
       files.emplace_back(&row, &found->second);
   }
+  // Verification takes most of the time, so plans are packed in parallel.
   plan::parallelFor(files.size(), ~0ull,
                     [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
+  // Frames follow each other; the index says where each begins.
   std::string frames;
   for (auto &[file, packed] : byFile) {
     packed.firstByte = frames.size();

@@ -1,3 +1,4 @@
+// The choice of a plan: by the archive of the library, or by a table of the program's.
 #include "runtime/plan_library/plan_library.h"
 
 #include "plan/model/hash.h"
@@ -36,6 +37,7 @@ std::string textOf(const Wanted &wanted) {
 }
 
 Status check(const Wanted &wanted) {
+  // The texts below name the collective, so it is checked first.
   if (static_cast<uint32_t>(wanted.kind) >= kNumKinds ||
       static_cast<uint32_t>(wanted.where) >= kNumClasses)
     return {StatusCode::InvalidArgument, "there is no such collective, or no such place for it"};
@@ -47,6 +49,7 @@ Status check(const Wanted &wanted) {
   if (wanted.numIslands == 0 || wanted.numRanks % wanted.numIslands != 0)
     return {StatusCode::InvalidArgument,
             textOf(wanted) + ": plans are for islands of as many ranks each; say 1 for others"};
+  // A root without meaning has to be 0, or ranks could differ in it.
   if (hasRoot(wanted.kind) ? wanted.root >= wanted.numRanks : wanted.root != 0)
     return {StatusCode::InvalidArgument,
             textOf(wanted) + ": root is " + std::to_string(wanted.root) +
@@ -129,6 +132,7 @@ StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
   if (!choice.ok())
     return choice.status();
   const Entry &entry = *choice->entry;
+  // A plan is unpacked once for each root.
   const Key key = {entry.firstByte, wanted.root};
   if (auto known = chosen.find(key); known != chosen.end())
     return known->second;
@@ -136,6 +140,7 @@ StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
   if (!loaded.ok())
     return loaded;
   chosen.emplace(key, *loaded);
+  // Explained at the first use alone.
   if (explains) {
     const std::string upTo = choice->maxBytes == ~uint64_t{0}
                                  ? "of any size beyond the plans before"
@@ -168,8 +173,10 @@ void PlanLibrary::addGroup(const Group &group) {
   const auto &[where, kind, numRanks, numIslands] = place;
   if (where == kNumClasses || kind == kNumKinds)
     return; // of a later version
+  // Numbers go on behind those of one island, so that a number names one plan of a shape.
   size_t number = numIslands > 1 ? choicesFor(place)[0].size() : 0;
   BySize &choices = choicesAt(place);
+  // Up to this size there is nothing: the plans of one island serve.
   if (numIslands > 1)
     choices.push_back({nullptr, 0, group.flatBytes, nullptr});
   for (const Entry &entry : group.entries)
@@ -239,6 +246,7 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::chooseInTable(const TableRow &row,
         "tables are for hosts; what devices have for messages depends on the sizes of plans");
   const std::string of =
       row.planClass + " " + row.collective + " of " + textOf(row.numRanks, row.numIslands);
+  // The number finds the plan, and the algorithm shows that it is the one that was meant.
   for (const auto choices : choicesFor({where, kind, row.numRanks, row.numIslands}))
     for (const Choice &choice : choices) {
       if (choice.table || choice.number != row.number)
@@ -262,6 +270,7 @@ Status PlanLibrary::useRows(const std::vector<TableRow> &rows, const std::string
     replaced[{classOf(row.planClass), kindOf(row.collective), row.numRanks, row.numIslands}]
         .push_back(*choice);
   }
+  // Rows of a table go before the library's, which serve sizes beyond them.
   tableOrigin = origin;
   for (auto &[place, choices] : replaced) {
     BySize &ofLibrary = choicesAt(place);
@@ -279,6 +288,7 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
     return archive->status();
   if (!tableStatus.ok())
     return tableStatus;
+  // Plans for islands go before those for one island, and smaller limits before larger ones.
   const auto [flat, ofShape] =
       choicesFor({static_cast<size_t>(wanted.where), static_cast<size_t>(wanted.kind),
                   wanted.numRanks, wanted.numIslands});
@@ -300,8 +310,10 @@ StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted)
   StatusOr<plan::Plan> unpacked = (**archive).planOf(entry);
   if (!unpacked.ok())
     return unpacked.status();
+  // The archive's plans were verified when it was made.
   if (wanted.root == unpacked->root)
     return ChosenPlan{std::make_shared<const plan::Plan>(std::move(*unpacked)), entry.hash};
+  // Renamed ranks make another plan, which is verified here.
   auto relabelled = plan::relabelled(*unpacked, wanted.root, entry.numIslands);
   if (!relabelled)
     return Status(StatusCode::InternalError, "the plan that comes with OCCL for " + textOf(wanted) +

@@ -1,3 +1,4 @@
+// Tables that say which plan serves which size.
 #include "runtime/plan_library/plan_table.h"
 
 #include <charconv>
@@ -67,6 +68,7 @@ StatusOr<std::vector<TableRow>> readPlanTable(const std::string &text, const std
       return wrong("a row has six words: class, collective, ranks or islands x ranks of each, up "
                    "to how many bytes or -, "
                    "algorithm, number of the plan from 1 on");
+    // The first row that fits a size is taken, so a smaller limit behind it would never be.
     const auto [last, isFirst] = limits.try_emplace(
         {row.planClass, row.collective, row.numRanks, row.numIslands}, row.maxBytes);
     if (!isFirst && row.maxBytes <= last->second)

@@ -1,3 +1,4 @@
+// Threads for callbacks that may block: more while some do, fewer after a quiet time.
 #include "runtime/queue/callback_threads.h"
 
 #include <optional>
@@ -8,6 +9,7 @@ namespace occl::daemon {
 
 CallbackThreads::~CallbackThreads() {
   Lock lock(mutex);
+  // Threads run the jobs that are left before they go.
   stopping = true;
   isWanted.store(true, std::memory_order_relaxed);
   changed.notify_all();
@@ -76,11 +78,13 @@ void CallbackThreads::lookOut(Lock &lock) {
 bool CallbackThreads::awaitJob(Lock &lock) {
   std::optional<SteadyClock::time_point> idleSince;
   for (;;) {
+    // The next job begins when the last one has returned, or seems to block.
     if (!jobs.empty() && numActive == 0)
       return true;
     auto now = SteadyClock::now();
     if (jobs.empty()) {
       idleSince = idleSince.value_or(now);
+      // One idle thread stays as a spare.
       bool isLeftOver = numIdle() > 1 && now - *idleSince >= kSpare;
       if (stopping || isLeftOver)
         return false;
@@ -112,18 +116,21 @@ void CallbackThreads::runFirst(Lock &lock) {
   job.run(job.owner, job.entry);
   lock.lock();
   --numRunning;
+  // A round that was given up is not counted: its jobs seemed to block.
   if (ownRound == round)
     --numActive;
 }
 
 void CallbackThreads::loop(Threads::iterator self) {
   Lock lock(mutex);
+  // A new thread joins those that have ended since.
   joinEnded(lock);
   while (awaitJob(lock)) {
     runFirst(lock);
     if (jobs.empty() && !stopping && !isLookedOut)
       lookOut(lock);
   }
+  // The list keeps the thread until somebody joins it.
   ended.splice(ended.end(), threads, self);
   changed.notify_all();
 }

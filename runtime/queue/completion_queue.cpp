@@ -1,3 +1,4 @@
+// The forms of the completion queue.
 #include "runtime/queue/completion_queue.h"
 
 #include "runtime/queue/completion_ring.h"

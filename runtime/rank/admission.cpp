@@ -1,3 +1,4 @@
+// How calls are admitted: shapes are bound, buffers checked, invocations announced and submitted.
 #include "runtime/rank/admission.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -28,6 +29,7 @@ Admission::Admission(Core &core)
       mostActive(std::max<size_t>(64, transport::Segment::kCells / 2 / core.fabric->numRanks())),
       arena(core.fabric->own().arenaBytes() - ringBytesOf(core.fabric->own().arenaBytes())),
       rings(core.fabric->own().arenaBytes() - arena.size()) {
+  // Records of other machines are copies: the network compares them with this rank's calls.
   if (net::Network *network = core.fabric->network())
     network->setOnMismatch([&core](const net::Call &mine, uint32_t peer,
                                    const transport::CollectiveTraits &theirs) {
@@ -49,11 +51,13 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
     return Status(StatusCode::InvalidPlan,
                   "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
                       " ranks, the communicator has " + std::to_string(core.fabric->numRanks()));
+  // Binding takes long, and so comes before the admission's lock is taken.
   auto shape = makeCollective(std::move(spec),
                               {core.fabric->rank(), core.fabric->own().arenaBytes(),
                                !core.fabric->sharesAddresses(), core.fabric->remoteRanks()});
   if (!shape.ok())
     return shape;
+  // Direct access needs mapped memory: none between machines, no scratch between processes.
   if ((*shape)->direct.exists && core.fabric->network())
     return Status(StatusCode::InvalidPlan,
                   "plan '" + (*shape)->spec.plan->name +
@@ -64,6 +68,7 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
                   "plan '" + (*shape)->spec.plan->name +
                       "' accesses the scratch of other ranks directly, which ranks that are "
                       "processes of their own cannot; compile it without --direct");
+  // Heaps of other processes are mapped for reading until a plan stores to them.
   for (uint32_t r : (*shape)->direct.storedTo)
     if (Status allowed = core.fabric->allowHeapStores(r); !allowed.ok())
       return allowed;
@@ -115,6 +120,7 @@ StatusOr<Collective *> Admission::hold(const Signature &signature, CollectiveSpe
   auto shape = bindShape(std::move(spec));
   if (!shape.ok())
     return shape.status();
+  // Another thread may have added it meanwhile: add() returns that one then.
   std::lock_guard lock(mutex);
   auto added = add(signature, std::move(*shape));
   return added.ok() ? counted(*added) : added;
@@ -139,6 +145,7 @@ IdState &Admission::sequenceOf(uint64_t id) {
 }
 
 insight::KnownCollective Admission::lookUp(uint64_t id) {
+  // Transfers have no sequence here; their ids say between which ranks they are.
   if (const auto pair = transport::pairOf(id))
     return {"transfers " + transport::describe(*pair), nullptr};
   if (const auto pair = transport::partitionedPairOf(id))
@@ -153,6 +160,7 @@ insight::KnownCollective Admission::lookUp(uint64_t id) {
     return known;
   const IdState &sequence = *found->second;
   known = {sequence.describe(), sequence.plan, sequence.rounds};
+  // An invocation in flight goes before the last one that was named.
   for (const OpenInvocation *invocation : sequence.unreclaimed)
     if (invocation && !invocation->finished.load(std::memory_order_acquire))
       known = {invocation->collective->describe(id, invocation->name),
@@ -165,6 +173,7 @@ std::vector<uint64_t> Admission::sequences() {
   {
     std::lock_guard lock(mutex);
     for (const auto &[id, sequence] : ids)
+      // Sequences without a plan have not had an invocation yet.
       if (sequence->plan)
         found.push_back(id);
   }
@@ -184,9 +193,11 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   Collective *shape = shapes.find(*submission.signature);
   if (!shape)
     return Status(StatusCode::InProgress, "the shape is not known");
+  // A scaled input, or one in place of a plan that cannot have that, is copied first.
   auto admitted = readsCopy(*shape, submission)
                       ? submitScaled(lock, *shape, submission)
                       : submit(sequenceOf(submission.id), *shape, submission);
+  // A refused call leaves no sequence behind that has nothing.
   if (IdState *id = admitted.ok() ? nullptr : find(submission.id))
     dropIfUnused(*id);
   return admitted;
@@ -196,6 +207,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   Status buffers = checkBuffers(shape, submission);
   if (!buffers.ok())
     return buffers;
+  // Without a thread for its callback the call is refused, rather than its callback be lost.
   if (submission.callback && !submission.options->callbacksNeverBlock)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
@@ -209,6 +221,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   if (submission.isOwn && invocation.usesRing)
     keepLane(invocation);
   auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
+  // A call that has waited for room keeps the deadline of its first try.
   const bool hasWaited = submission.since != SteadyClock::time_point{};
   invocation.deadline = (hasWaited ? submission.since : coarseNow()) + timeout;
   invocation.times.reset(ticks());
@@ -216,6 +229,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   if (core.trace.isOn())
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
+  // Peers hear of it here: from now on it cannot be refused.
   announce(invocation, core.countOpen(invocation.hasCallback, submission.isOwn));
   core.compare(invocation);
   // From a callback it would be an executor more on the same stack, for whose work there is one.
@@ -223,6 +237,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
     admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);
   if (admitted.claimed)
     return admitted;
+  // Not claimed: an executor starts it when its predecessor has ended.
   core.device->board.submit(invocation); // as many slots as there may be open: never full
   // From here on the invocation may be complete.
   core.ringReaders(shape);
@@ -235,6 +250,7 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   if (invocation.collective->direct.accessors.empty()) {
     // Nobody asks where they lie.
   } else if (!core.fabric->sharesAddresses()) {
+    // Other processes know buffers by references into the heap, threads by their addresses.
     const interpreter::Binding &binding = *invocation.collective->binding;
     buffers[0] = core.fabric->referenceTo(view.places[0], binding.inputBytes());
     buffers[1] = core.fabric->referenceTo(view.places[1], binding.outputBytes());
@@ -242,6 +258,7 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
     std::transform(view.places, view.places + buffers.size(), buffers.begin(),
                    [](char *address) { return reinterpret_cast<uint64_t>(address); });
   }
+  // The record has all that a reader needs to bind this rank's block.
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
                                invocation.collective->traits, buffers, {invocation.priority, turn});
   if (core.fabric->network())
@@ -254,6 +271,7 @@ void Admission::tellOtherMachines(const OpenInvocation &invocation, transport::U
   call.ordinal = invocation.ordinal;
   call.traits = invocation.collective->traits;
   call.urgency = urgency;
+  // The sending thread finds the words of this invocation by these.
   call.arenaOffset = invocation.arenaOffset;
   call.cell = invocation.id->cell;
   call.crossing = invocation.collective->crossing;
@@ -273,6 +291,7 @@ Status Admission::checkBuffers(const Collective &collective, const Submission &s
   if (!collective.aliasing.accepts(input, output))
     return invalid("collective " + describe() + ": " +
                    collective.aliasing.complaint(input, output));
+  // Peers in other processes have mapped the heap alone.
   if (collective.direct.exists && !core.fabric->sharesAddresses() &&
       !(isShared(input, collective.binding->inputBytes()) &&
         isShared(output, collective.binding->outputBytes())))

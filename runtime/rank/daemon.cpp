@@ -1,3 +1,4 @@
+// A communicator's rank: its calls, transfers, requests, and its end.
 #include "runtime/rank/daemon.h"
 
 #include "runtime/sched/executor.h"
@@ -33,6 +34,7 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
           }),
       splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
   core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
+  // From here on executors and the watchdog's rounds use this object.
   core.device->attach(core, watchdog);
 }
 
@@ -44,12 +46,14 @@ void Daemon::drain() {
   Deadline deadline(patience);
   // What has failed waits for no room any more.
   const auto isOpen = [&] { return collectives.beginDeferred() || core.hasOpen(); };
+  // Work goes on here, as peers may wait for this rank's part of it.
   executor.runUntil([&] { return !isOpen() || deadline.passed(); });
   if (isOpen())
     fail({StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
                                    " has destroyed its communicator, and what it had in flight has "
                                    "not ended within " +
                                    std::to_string(patience.count()) + " ms"});
+  // After a failure all that is open ends as soon as nobody has claimed a task of it.
   executor.runUntil([&] { return !isOpen(); });
 }
 
@@ -66,6 +70,7 @@ StatusOr<RequestId> Daemon::submit(const Submission &submission) {
   auto admitted = admission.submit(submission);
   if (!admitted.ok())
     return admitted.status();
+  // The caller has claimed its one task and makes the first visit.
   if (admitted->claimed) {
     begin(*admitted);
     return admitted->request;
@@ -91,12 +96,14 @@ void Daemon::begin(const Admitted &admitted) {
 Status Daemon::run(const Submission &submission) {
   if (core.fabric->failed())
     return failure();
+  // The lane is for small calls while nothing else is open.
   if (OpenInvocation *invocation = admission.enterLane(submission)) {
     LaneRun lane(*invocation);
     return lane.run() ? Status() : goOn(*invocation, lane);
   }
   Device &device = *core.device;
   InsideWait inside(*core.device);
+  // Otherwise it goes on the board, and this thread executes until it has ended.
   auto admitted = admission.submit(submission);
   if (!admitted.ok())
     return admitted.status();
@@ -120,6 +127,7 @@ Status Daemon::run(std::span<const Transfer> given) {
   if (core.fabric->failed())
     return failure();
   Exchange exchange;
+  // A thread inside a wait is counted first, so that no worker is woken for its call.
   InsideWait inside(*core.device);
   scheduler::Visit visit;
   BlockTask *claimed = transfers.begin(exchange, given, &visit);
@@ -133,6 +141,7 @@ Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
   if (core.fabric->failed())
     return failure();
   transfers.begin(exchange, given);
+  // A failure since the check may have been settled without these transfers.
   if (core.fabric->failed())
     core.settleFailure();
   core.device->wakeFor(true); // this thread may be waiting for another communicator
@@ -154,6 +163,7 @@ StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callbac
   auto started = transfers.start(given, callback, callbackNeverBlocks);
   if (!started.ok())
     return started;
+  // A failure since the check may have been settled without these transfers.
   if (core.fabric->failed())
     core.settleFailure();
   core.device->wakeFor(static_cast<bool>(callback));
@@ -167,6 +177,7 @@ Status Daemon::call(Submission &call, const SpecOf &specOf) {
   };
   if (!mustGoOn())
     return ended;
+  // Learn the shape, or wait for room, and try again.
   RoomWait room(core, admission, call);
   while (mustGoOn()) {
     ended = ended.code() == StatusCode::InProgress ? learnShape(call, specOf)
@@ -182,6 +193,7 @@ StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) 
     auto submitted = submit(call);
     if (submitted.ok())
       return submitted;
+    // No room: if a rank is gone that would have to make some, waiting is in vain.
     if (submitted.status().code() == StatusCode::Again)
       if (Status holders = admission.checkHolders(call, false); !holders.ok()) {
         fail(holders);
@@ -208,11 +220,13 @@ Status Daemon::awaitRoom(RoomWait &room, Submission &call, const Status &refusal
     return failure();
   }
   call.since = room.begin();
+  // Room comes back as earlier calls end, so take them one look further.
   bool hasMoved = false;
   {
     InsideWait inside(*core.device);
     hasMoved = Executor(*core.device).lookAtAll();
   }
+  // Nobody else may be awake to look at deadlines and dead peers.
   core.device->tick();
   if (!hasMoved)
     room.pause();
@@ -233,6 +247,7 @@ Status Daemon::wait(RequestId request) {
   case RequestTable::Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case RequestTable::Phase::InFlight: {
+    // This thread is an executor until the request is complete.
     InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {
       return core.requests.phase(request) != RequestTable::Phase::InFlight;
@@ -257,6 +272,7 @@ Status Daemon::take(RequestId request) {
 
 Status Daemon::test(RequestId request) {
   using Phase = RequestTable::Phase;
+  // One look at all that is open: a program may do nothing but test.
   if (core.requests.phase(request) == Phase::InFlight)
     if (Executor(*core.device).lookAtAll())
       core.device->handOver();
@@ -264,6 +280,7 @@ Status Daemon::test(RequestId request) {
   case Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case Phase::InFlight:
+    // Programs that only test have to make the watchdog's rounds, too.
     core.device->tick();
     return {StatusCode::InProgress, "request " + std::to_string(request) + " is in flight"};
   case Phase::Complete:
@@ -280,6 +297,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
   auto fabric = splitter.split(request, Deadline(options.setUpTimeout));
   if (!fabric.ok())
     return fabric.status();
+  // A rank without a colour has taken part and gets nothing.
   if (!*fabric)
     return std::unique_ptr<Daemon>();
   return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
@@ -291,6 +309,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::shrink(const ShrinkRequest &request,
     return Status(StatusCode::InvalidArgument,
                   "a communicator of GPUs that spans machines cannot be shrunk yet; make a new one "
                   "with occlCommInitRank");
+  // No check for a failure: a communicator that has failed may be shrunk.
   auto fabric = shrinker.shrink(request);
   if (!fabric.ok())
     return fabric.status();

@@ -1,3 +1,4 @@
+// The process' host scheduler: made with its first communicator, shared by the others.
 #include "runtime/rank/device_registry.h"
 
 #include "runtime/base/process_identity.h"
@@ -25,6 +26,7 @@ Registry &registry() {
 
 template <class T>
 Status check(const char *setting, const std::optional<T> &requested, const T &running) {
+  // A setting that is not given takes what runs.
   if (!requested || *requested == running)
     return {};
   return {StatusCode::InvalidArgument,
@@ -46,6 +48,7 @@ DeviceOptions optionsFrom(const DeviceRequest &request) {
 } // namespace
 
 Status checkSettings(const DeviceRequest &request, const Device &device) {
+  // Executors run already, with settings that cannot change under other communicators.
   const DeviceOptions &running = device.options;
   Status status = check("preemption", request.preemption, running.preemption);
   if (status.ok())
@@ -70,6 +73,7 @@ StatusOr<std::shared_ptr<Device>> makeDevice(const DeviceRequest &request, bool 
 PlaceInProcess::PlaceInProcess(std::string name) : communicator(std::move(name)) {
   Registry &known = registry();
   std::lock_guard lock(known.mutex);
+  // Of the threads that form one communicator only the first is on the process' scheduler.
   isFirst = known.forming.insert(communicator).second;
 }
 
@@ -81,9 +85,11 @@ PlaceInProcess::~PlaceInProcess() {
 }
 
 StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &request) const {
+  // Another thread of this process has the shared scheduler for this communicator.
   if (!isFirst)
     return makeDevice(request, true);
   Registry &known = registry();
+  // The lock is held while the scheduler is made, so that two communicators do not make two.
   std::lock_guard lock(known.mutex);
   if (auto running = known.device.lock()) {
     Status fits = checkSettings(request, *running);
@@ -94,6 +100,7 @@ StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &re
   auto made = makeDevice(request, true);
   if (!made.ok())
     return made;
+  // Weak: the scheduler goes with the last communicator that uses it.
   known.device = *made;
   return made;
 }

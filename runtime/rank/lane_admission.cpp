@@ -18,16 +18,20 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
     return nullptr;
   const uint64_t ordinal = id->nextOrdinal;
   const uint64_t earlier = invocation->ordinal;
+  // The earlier invocation becomes the next one; it is over, and nobody looks at it.
   invocation->times.submitted = ticks();
   invocation->request = 0;
   invocation->hasCallback = false;
   setOptions(*invocation, submission);
+  // On the board with its task claimed, or unchanged and for the usual way.
   if (!core.device->board.enterLane(*invocation, ordinal))
     return nullptr;
+  // Set only when the board has taken it: a refused one stays finished.
   invocation->finished.store(false, std::memory_order_relaxed);
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
   invocation->highestPriority.store(invocation->priority, std::memory_order_relaxed);
   invocation->nextLook.store(0, std::memory_order_relaxed);
+  // It moves from its old record's place to that of its new ordinal.
   id->unreclaimed[earlier % AnnounceCell::kRecords] = nullptr;
   id->unreclaimed[ordinal % AnnounceCell::kRecords] = invocation;
   ++id->nextOrdinal;
@@ -36,6 +40,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   invocation->lane.prepare(invocation->view, *id, ordinal, input, submission.output);
   id->counters.submitted.add(1);
   Stats::addLocked(core.stats.submitted, 1);
+  // Announced last, when peers may use all of it.
   announce(*invocation, core.device->submissions.addOwn());
   return invocation;
 }
@@ -44,6 +49,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
 /// flight then, so whatever else is in that one's place can be had back.
 OpenInvocation *Admission::earlierForLane(IdState &id, const Collective &shape,
                                           const Submission &submission) {
+  // A trace records steps that the lane leaves out, and other work needs an executor.
   if (core.trace.isOn() || core.hasOpen())
     return nullptr;
   OpenInvocation *earlier = nullptr;
@@ -52,9 +58,11 @@ OpenInvocation *Admission::earlierForLane(IdState &id, const Collective &shape,
     if (earlier && earlier->collective != &shape)
       earlier = nullptr;
   }
+  // It has to be over, with rings where they were, and buffers as the plan wants them.
   if (!earlier || !earlier->lane.isKnown(id) || !canReclaim(*earlier) ||
       !earlier->lane.accepts(submission.input, submission.output))
     return nullptr;
+  // The place that the next ordinal takes has to be free.
   OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
   if (holder && holder != earlier) {
     if (!canReclaim(*holder))

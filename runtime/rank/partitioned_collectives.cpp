@@ -1,3 +1,4 @@
+// Partitioned collectives on hosts: each epoch is an invocation that waits for marks.
 #include "runtime/rank/partitioned_collectives.h"
 
 #include "plan/model/chunking_of.h"
@@ -60,6 +61,7 @@ PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) 
       shape.binding->inputBytes(), shape.binding->outputBytes());
   if (!buffers.ok())
     return Status(buffers.status().code(), request->subject + ": " + buffers.status().message());
+  // Marks are asked for by steps of this rank alone, and direct access is by others.
   if (shape.direct.exists)
     return invalid("plan '" + shape.spec.plan->name +
                    "' accesses buffers of other ranks directly, which cannot wait for what they "
@@ -67,6 +69,7 @@ PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) 
   if (terms.factor && !shape.mayHaveFactor)
     return invalid(request->subject + ": a scalar needs a plan that reduces, and is valid out of "
                                       "place");
+  // Copy the terms: the program's memory may be gone at the next epoch.
   request->signature = terms.signature;
   request->shape = &shape;
   request->input = terms.input;
@@ -104,11 +107,13 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
     return checked;
   if (core.fabric->failed())
     return core.fabric->failure();
+  // The shape stays while the request has it.
   auto held = admission.hold(terms.signature, terms.spec);
   if (!held.ok())
     return held.status();
   auto request = build(terms, **held);
   Status refused = request.status();
+  // Numbers follow the order of making, which has to be alike on all ranks: they pair epochs.
   if (refused.ok()) {
     std::lock_guard lock(mutex);
     refused = takeRoom(**request);
@@ -120,6 +125,7 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
       return made;
     }
   }
+  // A refused request must not keep the shape.
   admission.letGo(**held);
   return refused;
 }
@@ -149,10 +155,12 @@ Status PartitionedCollectives::submit(PartitionedCollective &request) {
   }
   if (started.status().code() != StatusCode::Again)
     return started.status();
+  // If no request is free either, only the program can help, and is told so.
   const auto slot = core.requests.open({});
   if (!slot)
     return started.status();
   core.requests.cancel(*slot);
+  // Later looks try the submission again, on whatever thread they are.
   request.request = 0;
   call.since = coarseNow();
   request.begin.call = call;
@@ -170,6 +178,7 @@ Status PartitionedCollectives::start(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) != 0)
     return invalid(epochOf(request) +
                    " has been started, and not been waited for or tested to its end");
+  // The epoch's words are set before a mark can find it active.
   const uint64_t next = request.epoch + 1;
   request.parts->begin(next);
   request.deadline = coarseNow() + (request.options.timeout.count() != 0 ? request.options.timeout
@@ -177,6 +186,7 @@ Status PartitionedCollectives::start(PartitionedCollective &request) {
   beginDeferred(); // they came before
   if (Status submitted = submit(request); !submitted.ok())
     return submitted;
+  // Only an epoch that was submitted or deferred is one.
   request.epoch = next;
   request.active.store(next, std::memory_order_release);
   return {};
@@ -269,6 +279,7 @@ StatusOr<bool> PartitionedCollectives::arrived(PartitionedCollective &request, i
     return core.fabric->failure();
   if (epoch == 0 || parts.hasArrived(q, epoch))
     return true;
+  // The program may do nothing but ask, so take everything one look further.
   lookOnce();
   if (parts.hasArrived(q, epoch))
     return true;
@@ -315,6 +326,7 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
   const Status inProgress{StatusCode::InProgress, epochOf(request) + " is in progress"};
+  // Stage one: its invocation is admitted.
   if (request.isDeferred) {
     lookOnce();
     core.device->tick();
@@ -324,6 +336,7 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
     if (!hasBegun.ok())
       return ended(request, hasBegun);
   }
+  // Stage two: the invocation ends.
   if (request.request != 0) {
     const Status result = daemon.test(request.request);
     if (result.code() == StatusCode::InProgress)
@@ -336,6 +349,7 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
     lookOnce();
     core.device->tick();
   }
+  // Stage three: every mark is made and counted, also of input that the plan does not read.
   if (isMarked(request))
     return ended(request, {});
   if (core.fabric->failed() || isLate(request))
@@ -352,6 +366,7 @@ Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
     if (hasBegun.code() != StatusCode::InProgress)
       return hasBegun;
     bool hasMoved = false;
+    // Earlier work that goes on may give room back.
     beginDeferred();
     {
       InsideWait inside(*core.device);
@@ -360,6 +375,7 @@ Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
     core.device->tick();
     if (hasMoved)
       continue;
+    // Awake for the first looks; room that takes longer is worth a sleep between two.
     yieldProcessor();
     if (looks >= kLooksAwake)
       sleepFor(kSleep);
@@ -369,6 +385,7 @@ Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
 Status PartitionedCollectives::wait(PartitionedCollective &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
+  // Three stages, as in test(): admitted, over, marked.
   if (Status hasBegun = awaitBegin(request); !hasBegun.ok())
     return ended(request, hasBegun);
   if (request.request != 0) {
@@ -377,6 +394,7 @@ Status PartitionedCollectives::wait(PartitionedCollective &request) {
     if (!result.ok())
       return ended(request, result);
   }
+  // The plan may read nothing here, so that marks are missing when its invocation is over.
   if (!isMarked(request)) {
     InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {

@@ -1,3 +1,4 @@
+// Reports and traces of a rank.
 #include "runtime/rank/rank_insight.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -36,8 +37,10 @@ uint64_t traceOrigin() {
 
 std::vector<RankReport> RankInsight::askAll() {
   const Fabric &fabric = *core.fabric;
+  // Ranks answer by publishing what they wait for; this one does so at once.
   std::vector<RankReport> ranks = askRanks(fabric, [this] { watchdog.publishWaits(); });
   RankReport &own = ranks[fabric.rank()];
+  // A rank without edges may lack room, or an executor that another communicator keeps.
   if (std::string missing = core.roomWaits.describe(); own.note.empty() && !missing.empty())
     own.note = "has a call that waits for room: " + missing;
   if (own.edges.empty() && own.note.empty() && core.hasOpen())
@@ -52,6 +55,7 @@ bool RankInsight::hasSubmitted(uint32_t r, uint64_t collective, uint64_t ordinal
 }
 
 std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport> &ranks) {
+  // Collect what is open here, or is named by a wait of any rank.
   std::set<std::pair<uint64_t, uint64_t>> open;
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     open.emplace(task.invocation->id->id, task.invocation->ordinal);
@@ -59,7 +63,9 @@ std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport>
   for (const RankReport &rank : ranks)
     for (const transport::WaitEdge &edge : rank.edges)
       open.emplace(edge.collective, edge.ordinal);
+  // Transfers of a pair have no records.
   std::erase_if(open, [](const auto &one) { return transport::isOfPair(one.first); });
+  // For each, name the ranks that have work in it and have not announced it.
   std::vector<MissingRanks> missing;
   for (const auto &[collective, ordinal] : open) {
     MissingRanks &invocation = missing.emplace_back(MissingRanks{collective, ordinal, {}});
@@ -76,6 +82,7 @@ insight::KnownCollective RankInsight::lookUp(uint64_t id) const {
   insight::KnownCollective known = admission.lookUp(id);
   for (uint32_t r = 0; !known.plan && r < core.fabric->numRanks(); ++r) {
     const transport::AnnounceCell *cell = core.fabric->of(r).announceTable().find(id);
+    // The record of the first invocation that the rank has not finished.
     const transport::AnnounceRecord *record =
         cell ? cell->find(cell->done.load(std::memory_order_acquire)) : nullptr;
     if (record)
@@ -112,6 +119,7 @@ Status RankInsight::stopTrace(insight::Trace::Recording others, const insight::L
     return {StatusCode::InvalidArgument,
             "rank " + std::to_string(core.fabric->rank()) + " is not being traced"};
   insight::Trace::Recording recording = core.trace.stop();
+  // Waits under way become events that end here.
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (!task.wait)
       return;
@@ -124,6 +132,7 @@ Status RankInsight::stopTrace(insight::Trace::Recording others, const insight::L
   std::ostringstream text;
   insight::writeTrace(text, header, recording, lookUp);
   std::string path = insight::pathOf(tracePattern, header.rank, header.numRanks);
+  // A trace replaces an earlier one of the same name.
   std::remove(path.c_str());
   return insight::append(path, text.view());
 }

@@ -64,6 +64,7 @@ bool Admission::canReclaim(const OpenInvocation &invocation) const {
 void Admission::reclaim(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
   uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
+  // Blocks of a ring belong to the sequence.
   if (bytes != 0 && !invocation.usesRing)
     arena.release(invocation.arenaOffset, bytes);
   forget(invocation);
@@ -78,6 +79,7 @@ void Admission::forget(OpenInvocation &invocation) {
   if (invocation.id->named == &invocation)
     invocation.id->named = nullptr;
   --invocation.collective->unreclaimed;
+  // Take it out of the list, and the sweep past it.
   if (nextToSweep == &invocation)
     nextToSweep = invocation.next;
   (invocation.previous ? invocation.previous->next : oldest) = invocation.next;
@@ -149,6 +151,7 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
   const uint64_t bytes =
       invocation.usesRing ? 0 : collective.binding->arenaBytes(core.fabric->rank());
   invocation.arenaOffset = 0;
+  // The arena block, if need be after all that is over has been given back.
   if (bytes != 0) {
     auto offset = arena.allocate(bytes);
     if (!offset && reclaimAll())
@@ -159,10 +162,12 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
                    " are in use");
     invocation.arenaOffset = *offset;
   }
+  // Private memory for places, progress words, tasks and scratch.
   uint64_t privateBytes = workspaceBytes(collective, core.fabric->numRanks());
   invocation.workspace = workspaces.acquire(privateBytes);
   if (invocation.workspace)
     return {};
+  // All or nothing: the block goes back.
   if (bytes != 0)
     arena.release(invocation.arenaOffset, bytes);
   return {StatusCode::SystemError,
@@ -267,9 +272,11 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
   cells.use(id);
+  // A ring decides whether the invocation needs a block of the arena.
   makeRing(id, shape);
   reclaimSome();
   const bool usesRing = shape.fits(id.ring, core.fabric->rank());
+  // Give back what is over, but for one of the same shape to take over.
   OpenInvocation *kept = reclaimBefore(id, shape, usesRing);
   const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
   if (holder && holder != kept)
@@ -286,6 +293,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   invocation->place = &core.place;
   invocation->collective = &shape;
   invocation->id = &id;
+  // The kept one leaves the place of its old ordinal, and brings its memory along.
   if (kept) {
     id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
     giveBack(kept->scaled);
@@ -294,6 +302,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   invocation->usesRing = usesRing;
   invocation->partitions = submission.partitions;
   setOptions(*invocation, submission);
+  // Only an invocation from scratch needs memory; without any nothing stays taken.
   Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {
     if (*request != 0)
@@ -302,6 +311,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     idle.push_back(invocation);
     return memory;
   }
+  // The shape may be gone when the readers of this block are asked for.
   RankList &ringReaders = id.ringReaders[id.nextOrdinal % AnnounceCell::kRecords];
   ringReaders = usesRing ? shape.recordReaders : nullptr;
   if (usesRing)
@@ -380,6 +390,7 @@ Status Admission::again(const std::string &what) const {
   constexpr int kMostNamed = 4;
   std::string text;
   int named = 0;
+  // Name a few that hold something, each with the rank that is behind.
   for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
     if (canReclaim(*invocation))
       continue;

@@ -17,6 +17,7 @@ Status Admission::ensureCell(IdState &id) {
   Activation activated = cells.activate(id);
   if (activated == Activation::NoCellFree) {
     constexpr size_t kStep = 512; // with the lock held; the next try goes on
+    // The last resort: retire what is idle, and take cells back.
     retireIdle(kStep);
     recycleCells(kStep);
     activated = cells.activate(id);
@@ -102,6 +103,7 @@ void Admission::forgetPeers(IdState &id) {
 }
 
 void Admission::dropCell(IdState &id) {
+  // The ring's memory is free only with the cell, which says where it lies.
   if (id.ring.largest != 0)
     rings.release(id.ring.arenaOffset - arena.size(), id.ring.bytes());
   id.ring = {};

@@ -1,3 +1,4 @@
+// Calls that were refused for want of room, until they are admitted or in vain.
 #include "runtime/rank/room_wait.h"
 
 #include "runtime/base/long_wait.h"
@@ -21,17 +22,21 @@ std::chrono::milliseconds RoomWait::waited() const {
 Status RoomWait::look(const std::string &refusal) {
   if (looks++ == 0)
     since = coarseNow();
+  // Most waits end within these looks, which do nothing else.
   if (looks < kLooksAwake)
     return {};
   const std::string who = "a call of rank " + std::to_string(core.fabric->rank());
   const auto timeout =
       call.options->timeout.count() != 0 ? call.options->timeout : core.options.timeout;
+  // End what is overdue, or waits for a rank that is gone.
   if (timeout < kNoDeadline && waited() > timeout)
     return {StatusCode::Timeout,
             who + " found no room for " + std::to_string(timeout.count()) + " ms: " + refusal};
   constexpr auto kLong = std::chrono::seconds(1);
+  // After a second it is enough that some of what is missing is held by a dead rank.
   if (Status holders = admission.checkHolders(call, waited() > kLong); !holders.ok())
     return holders;
+  // Reports name the call from here on.
   core.roomWaits.set(this, refusal);
   isSaid = true;
   if (!isReported && waited() >= longWait()) {
@@ -84,6 +89,7 @@ Status DeferredStarts::tryOne(DeferredStart &start) {
     }
   }
   core.roomWaits.remove(&start);
+  // With this store the owner may go on, and free it.
   start.isWaiting.store(false, std::memory_order_release);
   return {};
 }
@@ -93,14 +99,17 @@ void DeferredStarts::tryAll() {
     return;
   size_t begun = 0;
   {
+    // Those that have waited for longest go first.
     std::lock_guard lock(mutex);
     const size_t before = waiting.size();
     std::erase_if(waiting, [&](DeferredStart *start) { return tryOne(*start).ok(); });
     begun = before - waiting.size();
     number.fetch_sub(static_cast<uint32_t>(begun), std::memory_order_release);
   }
+  // The invocation is counted as open by itself.
   for (size_t i = 0; i < begun; ++i)
     core.device->submissions.end();
+  // Executors may be asleep, as nobody else rings for these.
   if (begun != 0)
     core.device->wakeFor(false);
 }

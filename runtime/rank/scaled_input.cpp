@@ -56,6 +56,7 @@ Status Admission::checkScaled(IdState &id, const Collective &shape,
 /// Room for the input. In the heap where peers access it there, or did so in the user's buffer.
 StatusOr<ScaledInput> Admission::takeScaled(IdState &id, const Collective &shape,
                                             const Submission &submission) {
+  // Copies of invocations that are over go back first.
   for (OpenInvocation *earlier : id.unreclaimed)
     giveBackIfFinished(earlier);
   ScaledInput scaled;
@@ -65,6 +66,7 @@ StatusOr<ScaledInput> Admission::takeScaled(IdState &id, const Collective &shape
   transport::SharedHeap &heap = core.fabric->heap();
   if (!core.fabric->sharesAddresses() && isShared(submission.input, scaled.bytes))
     scaled.data = static_cast<std::byte *>(heap.allocate(scaled.bytes));
+  // Only the heap will do for peers that access the copy directly.
   if (!scaled.data && shape.direct.exists && !core.fabric->sharesAddresses()) {
     for (OpenInvocation *any = oldest; any; any = any->next)
       giveBackIfFinished(any);
@@ -114,6 +116,7 @@ StatusOr<Admitted> Admission::submitScaled(std::unique_lock<LightMutex> &lock, C
   if (!taken.ok())
     return taken.status();
   ScaledInput scaled = *taken;
+  // The count keeps the shape while the lock is free.
   ++shape.unreclaimed;
   lock.unlock();
   if (submission.partitions)
@@ -139,6 +142,7 @@ const void *Admission::scaleForLane(OpenInvocation &last, const Submission &subm
   const Collective &shape = *last.collective;
   if (submission.factor && !shape.mayHaveFactor)
     return nullptr;
+  // The memory stays with the invocation for the next call in the lane.
   if (!last.scaled.data) {
     const uint64_t bytes = shape.binding->inputBytes();
     last.scaled = {workspaces.acquire(bytes), bytes, false};

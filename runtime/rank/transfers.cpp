@@ -1,3 +1,4 @@
+// Sends and receives of a rank, as tasks on the board.
 #include "runtime/rank/transfers.h"
 
 #include "runtime/sync/atomic.h"
@@ -43,6 +44,7 @@ Status Transfers::check(const Transfer &transfer) const {
     return invalid("count " + std::to_string(transfer.part.count) + " is more than 2^58");
   if (!transfer.part.buffer && transfer.part.count != 0)
     return invalid("buffer is NULL and count is " + std::to_string(transfer.part.count));
+  // Without preemption an executor keeps to one invocation: a send would keep it from a receive.
   if (!core.device->options.preemption)
     return invalid("transfers need preemption, which config->preemption has turned off");
   return {};
@@ -65,6 +67,7 @@ Transfers::Known &Transfers::know(bool isSend, uint32_t peer) {
 void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Known &known) {
   static const interpreter::Program kNone;
   OpenInvocation &invocation = direction.invocation;
+  // Both ranks count a direction's transfers, so equal numbers belong together.
   direction.parts.firstNumber = known.next;
   known.next += direction.parts.parts.size();
   invocation.core = &core;
@@ -73,10 +76,12 @@ void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Know
   invocation.id = &known.sequence;
   invocation.ordinal = direction.parts.firstNumber;
   direction.parts.end = known.end.get();
+  // An invocation without a plan: its operation is executed instead.
   invocation.operation = &direction.parts;
   invocation.deadline = coarseNow() + core.options.timeout;
   invocation.times.reset(ticks());
   invocation.view.program = &kNone;
+  // No rank announces it, so there is no standing to agree on.
   invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
   invocation.blocksLeft = 1;
   invocation.tasks = {&direction.task, 1};
@@ -84,6 +89,7 @@ void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Know
   invocation.hasCallback = exchange.hasCallback;
   direction.task.renew(invocation);
   known.sequence.counters.submitted.add(1);
+  // Counted before it is on the board, so that a drain waits for it.
   core.openTransfers.fetch_add(1, std::memory_order_relaxed);
   core.device->submissions.add();
 }
@@ -94,6 +100,7 @@ std::vector<Transfers::Known *> Transfers::divide(Exchange &exchange,
   std::unordered_map<uint64_t, Exchange::Direction *> byDirection;
   std::vector<Known *> knowns;
   for (const Transfer &transfer : transfers) {
+    // One entry for each peer and direction; transfers within it keep their order.
     Exchange::Direction *&direction =
         byDirection[uint64_t{transfer.peer} << 1 | static_cast<uint64_t>(transfer.isSend)];
     if (!direction) {
@@ -119,6 +126,7 @@ BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transf
     prepare(exchange, *exchange.directions[i], *knowns[i]);
     invocations.push_back(&exchange.directions[i]->invocation);
   }
+  // A single direction on an empty board is the caller's to begin with.
   BlockTask *claimed = visit && invocations.size() == 1
                            ? core.device->board.startClaimed(*invocations[0], *visit)
                            : nullptr;
@@ -158,6 +166,7 @@ StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const 
   core.stats.groups.fetch_add(1, std::memory_order_relaxed);
   core.place.pin();
   core.endPart(*exchange.release(), StatusCode::Success);
+  // If this was the last part, its callback is queued.
   core.runCallbacks();
   core.place.unpin();
   return *request;

@@ -1,3 +1,4 @@
+// How invocations and exchanges end: results, callbacks, and the end of all after a failure.
 #include "runtime/sched/core.h"
 
 #include "runtime/control/records/announce.h"
@@ -55,6 +56,7 @@ uint32_t Core::countOpen(bool hasCallback, bool isOwn) {
 }
 
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
+  // Read first: once it is finished it may become another invocation.
   const RequestId request = invocation.request;
   const bool hasCallback = invocation.hasCallback;
   const bool neverBlocks = invocation.callbacksNeverBlock;
@@ -69,6 +71,7 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
     return endPart(*invocation.exchange, result);
   }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
+  // The result is visible before the communicator counts it as ended.
   if (request == 0)
     invocation.own.set(result);
   else
@@ -119,6 +122,7 @@ bool Core::compare(const OpenInvocation &invocation) const {
 void Core::runCallbacks() {
   if (callbackTurns.fetch_add(1, std::memory_order_acq_rel) != 0)
     return; // who is at it looks again
+  // One thread at a time takes callbacks; the count tells it of those that came meanwhile.
   uint32_t seen = 1;
   do {
     while (auto entry = completions->pop()) {
@@ -126,6 +130,7 @@ void Core::runCallbacks() {
         callBack(*entry);
         continue;
       }
+      // The place stays pinned until the callback has returned on its thread.
       place.pin();
       device->callbacks.add({callBackOnThread, this, *entry});
     }
@@ -143,6 +148,7 @@ void Core::callBack(queue::CompletionEntry entry) {
     trace.record(event);
   }
   const bool isOfTransfers = end.origin.collective == transport::kTransferGroups;
+  // A callback that has thrown fails the communicator.
   if (!end.status.ok()) {
     const std::string whose = isOfTransfers
                                   ? "a group of transfers"
@@ -153,6 +159,7 @@ void Core::callBack(queue::CompletionEntry entry) {
                       std::to_string(fabric->rank()) + ": " + end.status.message()});
     settleFailure();
   }
+  // After this count the communicator may be destroyed, but for the pin.
   if (isOfTransfers)
     openTransfers.fetch_sub(1, std::memory_order_release);
   else
@@ -191,10 +198,12 @@ bool Core::areBuffersAccessed() {
 }
 
 void Core::settleFailure() {
+  // The failure is known before the board is looked at; a submission looks the other way round.
   threadFence(std::memory_order_seq_cst);
   if (areBuffersAccessed())
     return;
   StatusCode code = fabric->failure().code();
+  // The board gives them once, when no task is claimed.
   for (OpenInvocation *invocation : device->board.abandon(place))
     finish(*invocation, code);
   runCallbacks();

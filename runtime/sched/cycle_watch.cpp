@@ -1,3 +1,4 @@
+// Without preemption: schedulers tell each other what they are stuck on, and find cycles.
 #include "runtime/sched/cycle_watch.h"
 
 #include "runtime/control/records/failure_word.h"
@@ -54,6 +55,7 @@ CycleWatch::CycleWatch(TaskBoard &board, const bootstrap::SharedBell &bell)
 }
 
 void CycleWatch::round(std::span<const Attached> attached) {
+  // Hear the others, tell the own wait, then see whether a cycle stands still.
   listen(attached);
   std::optional<KeptTo> kept = board.keptTo();
   known.hear(ownWait(kept, attached));

@@ -1,3 +1,4 @@
+// A host scheduler: its workers and members, how they are woken, and the watchdog's rounds.
 #include "runtime/sched/device.h"
 
 #include "runtime/sched/core.h"
@@ -50,6 +51,7 @@ Status Device::startWorkers() {
 }
 
 void Device::callWorkers() {
+  // The call is counted before the look at resting workers, which look the other way round.
   calls.fetch_add(1, std::memory_order_seq_cst);
   fenceAfterUpdate();
   if (resting.load(std::memory_order_relaxed) != 0)
@@ -73,6 +75,7 @@ void Device::attach(Core &core, Watchdog &watchdog) {
 
 void Device::detach(Core &core) {
   {
+    // No round looks at the core from here on.
     std::lock_guard lock(mutex);
     std::erase_if(members, [&](const Attached &member) { return member.core == &core; });
   }
@@ -90,8 +93,10 @@ uint64_t Device::countRequested() const {
 
 void Device::wakeFor(bool hasCallback) {
   bell.ringFenced(); // executors that are stuck with something else
+  // A thread inside a wait executes it.
   if (helpers.load(std::memory_order_relaxed) != 0)
     return;
+  // Lingering workers are woken for callbacks alone: for anything else somebody will wait.
   if (hasCallback && lingering.load(std::memory_order_relaxed) != 0)
     workBell.ringAll();
   else
@@ -102,6 +107,7 @@ void Device::tick() {
   auto now = Clock::now();
   if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
     return;
+  // Settling runs callbacks, which may call back into this scheduler, so the lock is free.
   for (Core *core : round(now)) {
     core->settleFailure();
     core->place.unpin();
@@ -114,10 +120,12 @@ std::vector<Core *> Device::round(Clock::time_point now) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock.owns_lock())
     return failed;
+  // Other threads do not try before the next period.
   nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
   for (const Attached &member : members) {
     member.watchdog->round(now);
     if (member.core->fabric->failed() && member.core->hasOpen()) {
+      // Pinned under the lock, so that it is not detached before it is settled.
       member.core->place.pin();
       failed.push_back(member.core);
     }

@@ -1,3 +1,4 @@
+// An executor: claims a task, takes it further, polls for a while, and releases it.
 #include "runtime/sched/executor.h"
 
 #include "runtime/invocation/agreed_standing.h"
@@ -62,6 +63,7 @@ void Executor::complete(OpenInvocation &invocation) {
 }
 
 bool Executor::visitOne(Patience patience, scheduler::Round &round) {
+  // While everything moves no executor is idle, so rounds of the watchdog come from here.
   if (++visitsSinceTick == kVisitsPerTick) {
     visitsSinceTick = 0;
     device.tick();
@@ -74,6 +76,7 @@ bool Executor::visitOne(Patience patience, scheduler::Round &round) {
     ++claims;
     moved |= visitClaimed(*task, visit, patience, now);
   }
+  // Nothing is claimed here: callbacks of these may wait for other invocations.
   while (!completeAtOnce.empty()) {
     OpenInvocation &next = *completeAtOnce.front();
     completeAtOnce.erase(completeAtOnce.begin());
@@ -86,6 +89,7 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
                             Ticks now) {
   Core &core = *task.invocation->core;
   VisitOutcome outcome;
+  // Accesses to buffers of others are counted, so that their owner can wait for them.
   const bool accessesOthers = task.invocation->collective->direct.byThisRank;
   outcome.failed = accessesOthers ? !core.fabric->beginAccess() : core.fabric->failed();
   const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
@@ -103,6 +107,7 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
     if (standing)
       device.board.place(*task.invocation, *standing);
   }
+  // With the release anybody may claim the task.
   Released released = device.board.release(task, outcome);
   leftOut |= released.leftOut;
   if (released.othersWait && outcome.moved)
@@ -172,6 +177,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     outcome.instruction = context.instruction;
     if (step.status != interpreter::StepStatus::Blocked)
       break;
+    // Blocked: look for the peer's announcement if that is missing, else poll.
     const uint32_t waiting = waitingInstruction(invocation, task.block, context, step.obstacle);
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
       auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);

@@ -1,3 +1,4 @@
+// A thread inside a wait takes the place of a worker, and hands its work over when it leaves.
 #include "runtime/sched/inside_wait.h"
 
 #include "runtime/sched/device.h"
@@ -15,6 +16,7 @@ InsideWait::~InsideWait() {
   fenceAfterUpdate();
   if (!device.submissions.areOpen())
     return;
+  // Executors that sleep may be able to go on with what this one has moved.
   device.handOver();
   if (device.helpers.load(std::memory_order_relaxed) != 0)
     return;

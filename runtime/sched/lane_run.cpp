@@ -1,3 +1,4 @@
+// The lane: a small call is executed by its caller, step by step, without an executor.
 #include "runtime/sched/lane_run.h"
 
 #include "runtime/sched/core.h"
@@ -10,6 +11,7 @@ namespace occl::daemon {
 using interpreter::StepStatus;
 
 bool LaneRun::run() {
+  // The first steps store this rank's data.
   const bool isOver = driver.advance() == StepStatus::Finished;
   const bool hasRung = driver.ring();
   // After its first data, which peers wait for, and not before: the neighbours' records come from
@@ -22,6 +24,7 @@ bool LaneRun::run() {
   driver.ring();
   const Ticks total = elapsed(invocation.times.submitted, ticks());
   task.meter.madeAlone(driver.slices(), total > waiting ? total - waiting : 0, numWaits, waiting);
+  // False after a failure: an executor ends it with all others.
   if (!core.device->board.completeInLane(invocation, total)) {
     leave();
     return false;
@@ -67,14 +70,17 @@ bool LaneRun::mayStay() {
 /// What an executor would have left behind.
 void LaneRun::leave() {
   task.context = driver.context();
+  // Executors set the result, which the caller takes from the invocation.
   invocation.own.expect();
   const Ticks begin = invocation.times.submitted;
   invocation.times.reset(begin);
   if (waitBegin == 0)
     waitBegin = begin;
+  // Steps so far count as one visit.
   if (driver.slices() != 0)
     task.meter.ran(driver.slices(), begin, std::max(begin, waitBegin - waiting));
   const auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
+  // It has a deadline and is open for executors from here on.
   core.device->board.leaveLane(invocation, coarseNow() + timeout);
   core.device->submissions.open();
 }

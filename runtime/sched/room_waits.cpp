@@ -1,3 +1,4 @@
+// The calls of a rank that wait for room, for reports.
 #include "runtime/sched/room_waits.h"
 
 #include <algorithm>

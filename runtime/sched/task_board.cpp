@@ -1,3 +1,4 @@
+// The task board: submissions, sequences, claims and releases, under one short lock.
 #include "runtime/sched/task_board.h"
 
 #include "runtime/sched/core.h"
@@ -103,6 +104,7 @@ bool TaskBoard::submit(OpenInvocation &invocation) {
 void TaskBoard::submitTogether(std::span<OpenInvocation *const> invocations) {
   std::lock_guard lock(mutex);
   for (OpenInvocation *invocation : invocations) {
+    // Of a place that has failed nobody but abandon() takes them.
     if (invocation->place->stopped)
       invocation->place->abandoned.push_back(invocation);
     else
@@ -285,6 +287,7 @@ void TaskBoard::leaveLane(OpenInvocation &invocation, SteadyClock::time_point de
   std::lock_guard lock(mutex);
   invocation.deadline = deadline;
   invocation.id->counters.start(invocation.times, 0, invocation.times.submitted);
+  // Steps in the lane have touched no counter.
   countClaim(invocation.place->stats, 1);
   Stats::addLocked(invocation.place->stats.leftLane, 1);
 }
@@ -352,15 +355,18 @@ void TaskBoard::takeWithSuccessors(OpenInvocation &invocation,
 }
 
 void TaskBoard::stop(BoardPlace &place) {
+  // Claimed tasks leave the queue as well; their release finds the place stopped.
   place.stopped = true;
   queue.removeIf([&](const scheduler::Task &queued) {
     OpenInvocation &invocation = *static_cast<const BlockTask &>(queued).invocation;
     if (invocation.place != &place)
       return false;
+    // Successors that wait go with their running invocation.
     if (invocation.id->running == &invocation)
       takeWithSuccessors(invocation, place.abandoned);
     return true;
   });
+  // Those that were complete without a visit fail with the others.
   std::erase_if(emptySuccessors, [&](OpenInvocation *invocation) {
     if (invocation->place != &place)
       return false;
@@ -371,11 +377,13 @@ void TaskBoard::stop(BoardPlace &place) {
 
 std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
   std::lock_guard lock(mutex);
+  // The first call stops the place; one that finds nothing claimed takes everything.
   if (!place.stopped)
     stop(place);
   if (place.numClaimed != 0)
     return {};
   std::vector<OpenInvocation *> taken = std::exchange(place.abandoned, {});
+  // Submissions since the place was stopped are still in its queue.
   while (auto next = place.submissions.pop())
     taken.push_back(*next);
   for (OpenInvocation *invocation : taken) {
@@ -386,6 +394,7 @@ std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
 }
 
 void TaskBoard::publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges) {
+  // Under the lock, under which a task that moves takes the edges back.
   std::lock_guard lock(mutex);
   std::vector<transport::WaitEdge> waits;
   for (size_t i = 0; i < queue.length() && waits.size() < transport::WaitEdgeBoard::kMaxEdges;

@@ -1,3 +1,4 @@
+// Counts and traces the visit of a task.
 #include "runtime/sched/visit_recorder.h"
 
 namespace occl::daemon {

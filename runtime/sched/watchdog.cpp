@@ -1,3 +1,4 @@
+// The watchdog's rounds: deadlines, dead peers, long waits, and wait edges for reports.
 #include "runtime/sched/watchdog.h"
 
 #include "runtime/base/long_wait.h"
@@ -48,6 +49,7 @@ Watchdog::Watchdog(Core &core, insight::LookUp lookUp, std::function<void()> tid
     : core(core), lookUp(std::move(lookUp)), tidy(std::move(tidy)), gone(core.fabric->numRanks()) {}
 
 void Watchdog::round(Clock::time_point now) {
+  // Settling a failed communicator is its scheduler's affair.
   if (core.fabric->failed())
     return;
   publishWaits();
@@ -168,6 +170,7 @@ void Watchdog::publishWaits() {
   if (core.options.isOnDevice)
     return;
   transport::SegmentHeader &header = core.fabric->own().header();
+  // Read before publishing: a request that comes later waits for the next answer.
   uint32_t asked = core.fabric->own().words().reportsAsked.load(std::memory_order_acquire);
   core.device->board.publishWaits(core.place, header.waitEdges);
   header.reportsAnswered.store(asked, std::memory_order_release);

@@ -1,3 +1,4 @@
+// A worker thread: executes what nobody waits for, lingers a short time, then sleeps.
 #include "runtime/sched/worker.h"
 
 #include "runtime/sync/atomic.h"
@@ -45,6 +46,7 @@ bool Worker::hasWork() {
     return false;
   if (device.helpers.load(std::memory_order_acquire) == 0)
     return true;
+  // A worker that stays beside helpers leaves once it is stuck and others have looked.
   return stays && !(executor.isStuck() && othersLook());
 }
 
@@ -59,6 +61,7 @@ bool Worker::othersLook() {
 
 void Worker::join() {
   const bool takesOver = device.helpers.load(std::memory_order_acquire) == 0;
+  // Workers but the first go on with work begun without helpers, also when helpers come.
   stays = isNeglected || isCalled() || (takesOver && !isFirst);
   isNeglected = false;
   seenCalls = device.calls.load(std::memory_order_acquire);
@@ -95,6 +98,7 @@ void Worker::loop() {
     uint64_t requested = device.countRequested();
     quietLingers = requested == seenRequested ? quietLingers + 1 : 0;
     seenRequested = requested;
+    // Dekker with callWorkers: counted as resting, then the look at the calls.
     device.resting.fetch_add(isFirst ? 0 : 1, std::memory_order_seq_cst);
     if (quietLingers < kQuietLingers)
       linger();
@@ -118,6 +122,7 @@ void Worker::linger() {
 }
 
 void Worker::sleepUntilRung() {
+  // The ticket comes first, so that a ring after the look ends the sleep.
   uint32_t ticket = device.workBell.prepareSleep();
   if (!hasWork() && !isCalled() && !device.stopping.load(std::memory_order_acquire))
     sleepWhileOthersLook(ticket);

@@ -1,3 +1,4 @@
+// The ends of a pair's transfers: lines and data through the ring, large data by reference.
 #include "runtime/transfer/transfer.h"
 
 #include <algorithm>
@@ -32,6 +33,7 @@ bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddres
                   interpreter::Reference from, uint64_t bytes) {
   const interpreter::PeerMemory &memory = fabric.peerMemory()[peer];
   const char *source = reinterpret_cast<const char *>(from);
+  // Not mapped here: the system copies it from the other process.
   if (!sharesAddresses && (from & interpreter::kMappedReference) == 0)
     return memory.read(from, to, bytes) && !memory.mayHaveChanged();
   if (!sharesAddresses)
@@ -41,6 +43,7 @@ bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddres
   touchShared(source);
   if (source != to) // a rank may send to itself from the place that it receives to
     std::memcpy(to, source, bytes);
+  // Data that may have changed before they were read do not count.
   return !memory.mayHaveChanged();
 }
 
@@ -116,6 +119,7 @@ void SendEnd::publish() {
 
 StepResult SendEnd::run(Parts &parts, BlockContext &context, uint32_t maxSlices) {
   StepResult result = runParts(parts, context, maxSlices);
+  // Less than a whole piece may be left.
   if (ring.unpublished() != 0)
     publish();
   return result;
@@ -127,12 +131,14 @@ StepResult SendEnd::runParts(Parts &parts, BlockContext &context, uint32_t maxSl
     if (slices >= maxSlices)
       return progressed(slices);
     Part &part = parts.parts[context.instruction];
+    // The head is a word of the other rank: one that makes no sense is damage.
     const auto room = ring.room();
     if (!room)
       return damaged("the head");
     if (*room == 0)
       return blocked(BlockReason::Credit, context.instruction, slices);
     ++slices;
+    // The line says what follows, or where the data lie.
     if (context.slice == 0) {
       const interpreter::Reference reference = referenceTo(part);
       const Line line = {parts.firstNumber + context.instruction, part.count,
@@ -146,6 +152,7 @@ StepResult SendEnd::runParts(Parts &parts, BlockContext &context, uint32_t maxSl
         finishPart(context);
       continue;
     }
+    // As much as there is room for; the peer is rung once for each piece.
     const uint64_t bytes = std::min({part.bytes() - context.tile, *room, kPieceBytes});
     ring.write(part.buffer + context.tile, bytes);
     context.tile += bytes;
@@ -154,6 +161,7 @@ StepResult SendEnd::runParts(Parts &parts, BlockContext &context, uint32_t maxSl
     if (ring.unpublished() >= kPieceBytes)
       publish();
   }
+  // The head is trusted below, so it is checked once more.
   if (!ring.room())
     return damaged("the head");
   if (!ring.isConsumed(referredUpTo)) // the buffers are still read
@@ -192,6 +200,7 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
       return progressed(slices);
     const Part &part = parts.parts[context.instruction];
     const uint64_t rest = part.bytes() - context.tile;
+    // By reference: the data are read where they lie, in large pieces.
     if (context.slice == 1 && reference != 0) {
       const uint64_t bytes = std::min(rest, kReferredPieceBytes);
       if (!readReferred(fabric, peer, sharesAddresses, part.buffer + context.tile,
@@ -209,12 +218,14 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
       finishPart(context);
       continue;
     }
+    // The tail is a word of the other rank, as the head.
     const auto available = ring.available();
     if (!available)
       return damaged("the tail");
     if (*available == 0)
       return blocked(BlockReason::Data, context.instruction, slices);
     ++slices;
+    // Check the line against this rank's receive.
     if (context.slice == 0) {
       Line line;
       ring.look(&line, sizeof line);
@@ -222,9 +233,11 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
         return lost();
       reference = line.reference;
       context.slice = 1;
+      // The line of a reference stays in the ring: it tells the sender to keep its buffer.
       if (reference == 0)
         ring.skip(sizeof line);
     } else {
+      // Copy what has come; the peer is rung once for each piece of room.
       const uint64_t bytes = std::min({rest, *available, kPieceBytes});
       ring.look(part.buffer + context.tile, bytes);
       ring.skip(bytes);
@@ -239,6 +252,7 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
 }
 
 bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
+  // A reference makes sense for large data of this machine, or for a size that ranks disagree on.
   const bool mayRefer =
       fabric.isLocal(peer) && (part.bytes() > kEagerBytes || line.count != part.count);
   if (line.number != number || (line.reference != 0 && !mayRefer)) {
@@ -247,6 +261,7 @@ bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
   }
   if (line.count == part.count && line.type == static_cast<uint64_t>(part.type))
     return true;
+  // The program's error: both ranks are named with what they have said.
   failure = {StatusCode::Mismatch,
              describe(number) + ": ranks disagree: rank " + std::to_string(pair.source) +
                  " sends " + std::to_string(line.count) + " elements of " + nameOfType(line.type) +

@@ -51,6 +51,7 @@ nvtx::Range rangeOf(const occlComm &comm, const occlCall_t &given, Way way) {
 /// costs no Status: with small ones that can be measured.
 template <class Refuse> bool isRight(const occlCall_t &given, const Refuse &refuse) {
   constexpr uint64_t kMaxCount = uint64_t{1} << 58;
+  // Enumerations may hold any number in C, and later steps index tables with these.
   if (static_cast<uint32_t>(given.kind) >= kNumKinds)
     return refuse("kind " + std::to_string(given.kind) + " is unknown");
   if ((given.kind == occlKindPlan) != (given.plan != nullptr))
@@ -62,8 +63,10 @@ template <class Refuse> bool isRight(const occlCall_t &given, const Refuse &refu
     return refuse("op " + std::to_string(given.op) + " is unknown");
   if (given.callbacksNeverBlock > 1)
     return refuse("callbacksNeverBlock must be 0 or 1");
+  // Below this limit the bytes of a buffer's part fit 64 bits.
   if (given.count > kMaxCount)
     return refuse("count " + std::to_string(given.count) + " is more than 2^58");
+  // As in NCCL, a factor belongs to pre-multiplied sums alone.
   if (given.scalar && given.deviceScalar)
     return refuse("scalar and deviceScalar must not both be given");
   if ((given.scalar || given.deviceScalar) && given.op != occlSum)
@@ -79,6 +82,7 @@ StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &
   spec.type = static_cast<DataType>(given.dataType);
   spec.op = static_cast<ReduceOp>(given.op);
   const uint64_t bytes = given.count * sizeOf(spec.type);
+  // Without a plan of the program the library chooses one by size, root and kind of buffers.
   if (given.kind != occlKindPlan) {
     auto chosen = choosePlan(comm, given.kind, bytes, given.root, way);
     if (!chosen.ok())
@@ -87,6 +91,7 @@ StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &
     spec.planHash = chosen->hash;
     return spec;
   }
+  // A plan of the program has to be meant for parts of this size.
   const plan::Plan &plan = *given.plan->plan;
   if (bytes < plan.minBytes || bytes > plan.maxBytes)
     return invalid("the plan is not meant for " + std::to_string(bytes) + " bytes, but for " +
@@ -107,6 +112,7 @@ public:
       return false;
     };
     given = from;
+    // A struct of another version: fields that its caller does not know keep their defaults.
     if (from->size != sizeof(occlCall_t)) {
       copy = OCCL_CALL_INITIALIZER;
       if (!copySized(copy, from))
@@ -117,12 +123,14 @@ public:
       return wrong;
     if (isOnHost && given->deviceScalar)
       return invalid("deviceScalar is for occlDeviceCuda; the communicator is on hosts");
+    // The key of the shape: all ranks of the call say the same.
     signature.planHash = given->plan ? given->plan->hash : 0;
     signature.count = given->count;
     signature.root = given->plan ? 0 : given->root;
     signature.kind = static_cast<uint8_t>(given->kind);
     signature.type = static_cast<DataType>(given->dataType);
     signature.op = static_cast<ReduceOp>(given->op);
+    // How this rank treats the call; other ranks may say something else.
     options.priority = given->priority;
     options.timeout = timeoutOf(given->timeoutMs);
     options.name = given->name;
@@ -154,6 +162,7 @@ StatusOr<daemon::CollectiveSpec> specOnDevice(const occlComm &comm, const Call &
   auto spec = specOf(comm, call, way);
   if (!spec.ok())
     return spec.status();
+  // On devices these are part of the spec; on hosts they go with the submission.
   spec->name = call.name ? call.name : "";
   spec->timeout = timeoutOf(call.timeoutMs);
   spec->id = call.id;
@@ -191,6 +200,7 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
                                    .factor = {call.scalar, call.deviceScalar},
                                    .after = {},
                                    .callback = callback};
+  // The call begins after the work that this stream has so far.
   if (call.after)
     start.after = *call.after;
   return comm.gpu->start(start);
@@ -208,6 +218,7 @@ StatusOr<daemon::CollectiveSpec> cutInRounds(const occlComm &comm,
     return cut.status();
   daemon::CollectiveSpec inRounds = spec;
   inRounds.plan = *cut;
+  // Hosts run any number of thread blocks; a device may refuse.
   Status fits =
       comm.gpu ? comm.gpu->mayHaveParts(inRounds, isChosen ? kMostChosenBlocks : kAny) : Status();
   return fits.ok() ? StatusOr<daemon::CollectiveSpec>(std::move(inRounds)) : fits;
@@ -221,9 +232,11 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
   auto spec = specOf(comm, given, Way::Partitioned);
   if (!spec.ok())
     return spec;
+  // The library's choice: a round for each 256 KiB of a part, 16 at most.
   const uint64_t bytes = given.count * sizeOf(spec->type);
   auto rounds = static_cast<uint32_t>(
       wanted != 0 ? wanted : std::clamp<uint64_t>(bytes / kRoundBytes, 1, kMostChosen));
+  // The library's number is halved until the plan can be cut; the program's is taken or refused.
   for (; rounds > 1; rounds /= 2) {
     auto cut = cutInRounds(comm, *spec, rounds, wanted == 0);
     if (cut.ok()) {
@@ -236,9 +249,11 @@ StatusOr<daemon::CollectiveSpec> specInRounds(const occlComm &comm, const occlCa
       rounds = 1;
   }
   rounds = std::max(rounds, 1u);
+  // A device has to be able to execute the uncut plan in parts, too.
   if (comm.gpu && rounds == 1)
     if (Status fits = comm.gpu->mayHaveParts(*spec, ~0u); !fits.ok())
       return fits;
+  // The hash includes the rounds, so that ranks which cut differently do not match.
   spec->planHash = daemon::hashInRounds(spec->planHash, rounds);
   spec->rounds = rounds;
   return spec;
@@ -265,6 +280,7 @@ StatusOr<daemon::PartitionedTerms> partitionedTerms(const occlComm &comm, const 
   auto spec = specInRounds(comm, *call, given.rounds);
   if (!spec.ok())
     return spec.status();
+  // The signature is for all ranks to agree on; the rest is this rank's own.
   daemon::PartitionedTerms terms;
   terms.signature = call.says();
   terms.signature.planHash = spec->planHash;
@@ -304,12 +320,14 @@ occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t send
     auto terms = partitionedTerms(*comm, given, sendPartitions, recvPartitions, config);
     if (!terms.ok())
       return terms.status();
+    // On devices epochs are work of streams.
     if (comm->gpu) {
       auto onDevice = partOnDevice(*comm, *given, *terms);
       if (onDevice.ok())
         *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
       return onDevice.status();
     }
+    // On hosts an epoch is an invocation of this rank's daemon.
     auto made = comm->daemon->partitionedCollectives().make(std::move(*terms));
     if (!made.ok())
       return made.status();
@@ -322,10 +340,12 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
   if (!comm || !call)
     return reportInvalid("occlCall", "comm and call must not be NULL");
   return guarded("occlCall", comm, [&]() -> Status {
+    // On devices the call becomes the next work of its stream.
     if (comm->gpu)
       return callOnDevice(*comm, *call, stream);
     if (stream)
       return invalid("stream must be NULL: the communicator is on hosts");
+    // A call that blocks would wait inside of the group; the group fails with it.
     if (TransferGroup *group = TransferGroup::current()) {
       group->refuse(invalid("occlCall was called inside of the group"));
       return invalid("occlCall is no part of a group: call it before occlGroupStart or after "
@@ -335,8 +355,10 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
     if (Status read = given.read(call, true); !read.ok())
       return read;
     const nvtx::Range range = rangeOf(*comm, *given, Way::Called);
+    // Blocking calls share one sequence, in which they are paired by their order.
     daemon::Submission submission = given.submission(daemon::kCallSequence);
     submission.isOwn = true;
+    // The plan is chosen only if the shape is not known, so repeated calls save the search.
     return comm->daemon->call(submission, [&] { return specOf(*comm, *given); });
   });
 }
@@ -351,6 +373,7 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
     Call given;
     if (Status read = given.read(call, !comm->gpu); !read.ok())
       return read;
+    // The upper half of the ids is for sequences that the library makes itself.
     if ((*given).id >= transport::kFirstReservedId)
       return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");
     const nvtx::Range range = rangeOf(*comm, *given, Way::Started);

@@ -11,6 +11,7 @@ using plan_library::PlanClass;
 /// Never by what a rank's buffers are: ranks would choose differently. Those of threads of one
 /// process can all be accessed.
 PlanClass classOf(const occlComm &comm, Way way) {
+  // Each rank accesses its own buffers alone then, so plans with direct access do not serve.
   if (way == Way::Partitioned)
     return comm.gpu ? PlanClass::ResidentOrdinary : PlanClass::HostOrdinary;
   if (comm.gpu && way == Way::Started)
@@ -30,6 +31,7 @@ PlanClass classOf(const occlComm &comm, Way way) {
 StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
                                               uint32_t root, Way way) {
   plan_library::Wanted wanted;
+  // Both enumerations have the kinds in the same order.
   wanted.kind = static_cast<plan_library::Kind>(kind - occlKindAllReduce);
   wanted.numRanks = comm.daemon->numRanks();
   wanted.bytes = bytes;

@@ -13,6 +13,7 @@ using namespace occl::communicator;
 
 namespace {
 
+// The interface numbers its wait reasons as the runtime does.
 static_assert(static_cast<size_t>(transport::kNumWaitReasons) == occlNumWaitReasons);
 static_assert(occlNumWaitReasons <= OCCL_MAX_WAIT_REASONS);
 static_assert(static_cast<int>(transport::WaitReason::Announce) == occlWaitAnnounce);
@@ -31,6 +32,7 @@ void fill(occlCollectiveStats_t &to, const insight::CollectiveCounters &from) {
   to.announceNs = scale.nanoseconds(from.announceTicks.get());
   to.finishNs = scale.nanoseconds(from.finishTicks.get());
   to.longestFinishNs = scale.nanoseconds(from.longestFinishTicks.get());
+  // Hosts count the queue once for each invocation, when it starts.
   to.queueLengths = from.queueLengths.get();
   to.longestQueue = from.longestQueue.get();
 }
@@ -73,6 +75,7 @@ void fill(occlCollectiveStats_t &to, const cuda::CollectiveCounts &from) {
   to.startNs = from.startNs;
   to.announceNs = from.announceNs;
   to.numBlocks = static_cast<uint32_t>(from.blocks.size());
+  // Devices count the queue for each thread block.
   for (const cuda::CollectiveCounts::Block &block : from.blocks) {
     to.queueLengths += block.queueLengths;
     to.longestQueue = std::max(to.longestQueue, block.longestQueue);
@@ -117,6 +120,7 @@ Status unknown(uint64_t id) {
 
 /// Copies what the caller's version of the struct has room for.
 template <class T> void copyOut(T *to, T known) {
+  // An older caller's struct has room for the first fields only.
   known.size = std::min(to->size, sizeof known);
   std::memcpy(to, &known, known.size);
 }
@@ -132,6 +136,7 @@ Status readStats(occlComm &comm, uint64_t id, occlCollectiveStats_t &stats) {
       fill(stats, *counts);
     return counts.status();
   }
+  // Under the admission's lock, so that the sequence stays meanwhile.
   bool isThere = comm.daemon->inspect(id, [&](const daemon::IdState &sequence) {
     stats.numBlocks = sequence.counters.numBlocks();
     fill(stats, sequence.counters);
@@ -142,10 +147,12 @@ Status readStats(occlComm &comm, uint64_t id, occlCollectiveStats_t &stats) {
 Status readBlockStats(occlComm &comm, uint64_t id, uint32_t block, occlBlockStats_t &stats) {
   if (comm.gpu)
     return readDeviceBlockStats(*comm.gpu, id, block, stats);
+  // The answer stays so if the sequence is not known.
   Status status = unknown(id);
   comm.daemon->inspect(id, [&](const daemon::IdState &sequence) {
     uint32_t numBlocks = sequence.counters.numBlocks();
     bool isOne = block != OCCL_ALL_BLOCKS;
+    // The number of thread blocks is known only here, under the admission's lock.
     if (isOne && block >= numBlocks) {
       status = noBlock(sequence.describe(), numBlocks, block);
       return;
@@ -192,6 +199,7 @@ occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capac
                          "comm and count must not be NULL, nor ids unless capacity is 0");
   return guarded("occlCommGetCollectives", comm, [&]() -> Status {
     std::vector<uint64_t> all = comm->sequences();
+    // The count is of all ids, so the caller sees whether its array was too small.
     *count = all.size();
     std::copy_n(all.begin(), std::min(capacity, all.size()), ids);
     return {};

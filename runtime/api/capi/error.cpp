@@ -1,3 +1,4 @@
+// Results and error texts of the C interface, whose numbers are those of the runtime.
 #include "runtime/api/capi/error.h"
 
 #include "runtime/base/data_type.h"
@@ -8,6 +9,7 @@ namespace occl::communicator {
 
 namespace {
 
+// Codes, types and operations pass between both sides by plain casts.
 static_assert(static_cast<int>(StatusCode::Success) == occlSuccess);
 static_assert(static_cast<int>(StatusCode::Again) == occlAgain);
 static_assert(static_cast<int>(StatusCode::InProgress) == occlInProgress);
@@ -39,6 +41,7 @@ std::string &lastError() { return valueOfThisThread<LastError, std::string>(); }
 } // namespace
 
 occlResult_t report(const Status &status) {
+  // The answer of a test in vain must not replace the text of an error.
   if (!status.ok() && status.code() != StatusCode::InProgress)
     lastError() = status.message();
   return static_cast<occlResult_t>(status.code());
@@ -62,6 +65,7 @@ std::chrono::milliseconds timeoutOf(uint32_t timeoutMs) {
 const char *occlGetLastError(void) { return occl::communicator::lastError().c_str(); }
 
 const char *occlGetErrorString(occlResult_t result) {
+  // Without a default case the compiler names a result that has no text.
   switch (result) {
   case occlSuccess:
     return "success";
@@ -90,5 +94,6 @@ const char *occlGetErrorString(occlResult_t result) {
   case occlCallbackFailed:
     return "a callback threw an exception";
   }
+  // C allows for numbers that are none of the enumeration.
   return "unknown result";
 }

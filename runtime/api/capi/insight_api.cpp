@@ -1,3 +1,4 @@
+// Ranks, sizes, statistics, reports and traces of communicators.
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/occl_insight.h"
@@ -20,11 +21,13 @@ void fill(occlStats_t &to, const daemon::Stats &from, const daemon::DeviceStats 
   to.preemptions = from.preemptions;
   to.contextLoads = from.contextLoads;
   to.contextSaves = from.contextSaves;
+  // Executors are the scheduler's, which other communicators may share.
   to.quits = device.quits;
   to.restarts = device.restarts;
   to.bytesSent = from.bytesSent;
   to.bytesReceived = from.bytesReceived;
   to.maxQueueLength = from.maxQueueLength;
+  // Each load of a context is a visit, which has seen the length of the queue.
   to.meanQueueLength = to.contextLoads == 0 ? 0
                                             : static_cast<double>(from.queueLengthSum.load()) /
                                                   static_cast<double>(to.contextLoads);
@@ -35,6 +38,7 @@ void fill(occlStats_t &to, const cuda::RankCounts &from) {
   to.completed = from.completed;
   to.failed = from.failed;
   to.preemptions = from.preemptions;
+  // A visit loads the context, and saves it if the thread block has moved.
   to.contextLoads = from.visits;
   to.contextSaves = from.moves;
   to.quits = from.quits;
@@ -51,6 +55,7 @@ void fill(occlStats_t &to, const cuda::RankCounts &from) {
 
 Status occlComm::startTrace(const std::string &pattern) {
   Status status;
+  // The device first: if its trace cannot begin, the host's is not begun either.
   if (gpu && !daemon->insight().isTracing())
     status = gpu->startTrace();
   return status.ok() ? daemon->insight().startTrace(pattern) : status;
@@ -59,10 +64,12 @@ Status occlComm::startTrace(const std::string &pattern) {
 Status occlComm::stopTrace() {
   if (!gpu || !daemon->insight().isTracing())
     return daemon->insight().stopTrace();
+  // Events of the device go into the file that the host writes.
   auto recording = gpu->stopTrace();
   Status written = daemon->insight().stopTrace(recording.ok() ? std::move(*recording)
                                                               : insight::Trace::Recording(),
                                                [this](uint64_t id) { return gpu->lookUp(id); });
+  // The host's events are written in any case; the device's error is reported.
   return recording.ok() ? written : recording.status();
 }
 
@@ -94,6 +101,7 @@ occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
       fill(known, comm->gpu->totals());
     else
       fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
+    // An older caller's struct has room for the first fields only.
     known.size = std::min(stats->size, sizeof known);
     std::memcpy(stats, &known, known.size);
     return {};
@@ -106,9 +114,11 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
                          "comm must not be NULL, nor buffer unless capacity is 0");
   return guarded("occlCommReport", comm, [&]() -> Status {
     std::string text = comm->report();
+    // The whole text's length, so the caller sees whether it was cut.
     if (length)
       *length = text.size();
     if (capacity != 0)
+      // As much as there is room for, and always terminated.
       buffer[text.copy(buffer, capacity - 1)] = '\0';
     return {};
   });
@@ -117,6 +127,7 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
 const char *occlCommGetLastError(occlComm_t comm) {
   if (!comm || !comm->process.isThisProcess())
     return "";
+  // Failures of kernels in streams become known by this look.
   if (comm->gpu)
     comm->gpu->failIfGivenUp();
   Status failure = comm->daemon->failure();

@@ -1,3 +1,4 @@
+// The communicators of this process: an abort may come from any thread while one is destroyed.
 #include "runtime/api/capi/live_handles.h"
 
 #include "runtime/api/capi/handles.h"
@@ -18,12 +19,14 @@ bool LiveHandles::hold(occlComm_t comm) {
   auto found = entries.find(comm);
   if (found == entries.end() || found->second.isLeaving)
     return false;
+  // The handle stays valid until letGo().
   ++found->second.holders;
   return true;
 }
 
 void LiveHandles::letGo(occlComm_t comm) {
   std::lock_guard lock(mutex);
+  // The last holder lets remove() go on.
   if (--entries[comm].holders == 0)
     released.notify_all();
 }
@@ -31,6 +34,7 @@ void LiveHandles::letGo(occlComm_t comm) {
 void LiveHandles::remove(occlComm_t comm) {
   std::unique_lock lock(mutex);
   Entry &entry = entries[comm];
+  // Refuse new holders, then wait for those that are there.
   entry.isLeaving = true;
   released.wait(lock, [&] { return entry.holders == 0; });
   entries.erase(comm);

@@ -46,6 +46,7 @@ StatusOr<partitioned::Terms> termsOf(const Given &given) {
     return invalid("dataType " + std::to_string(given.type) + " is unknown");
   if (given.partitions < 0)
     return invalid("partitions is " + std::to_string(given.partitions));
+  // Negative ranks and tags are wildcards in MPI; there are none here.
   if (given.peer < 0 || given.peer > std::numeric_limits<uint32_t>::max())
     return invalid(std::string(given.isSend ? "destination" : "source") + " is " +
                    std::to_string(given.peer) +
@@ -56,6 +57,7 @@ StatusOr<partitioned::Terms> termsOf(const Given &given) {
   if (config.rounds != 0)
     return invalid("config->rounds is " + std::to_string(config.rounds) +
                    "; only collectives have rounds");
+  // The sender decides how partitions are joined to messages; a receiver takes them as they come.
   const auto partitions = static_cast<uint64_t>(given.partitions);
   if (config.partitionsPerMessage > (given.isSend ? partitions : 0))
     return invalid("config->partitionsPerMessage is " +
@@ -85,6 +87,7 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
         *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
       return onDevice.status();
     }
+    // On hosts the request is matched with the peer's by notices, at once or later.
     auto made = comm->daemon->partitionedRequests().make(*terms);
     if (!made.ok())
       return made.status();
@@ -128,6 +131,7 @@ occlPart_t occl::communicator::adoptPart(occlComm &comm, occlPart part) {
   auto handle = std::make_unique<occlPart>(part);
   occlPart_t made = handle.get();
   std::lock_guard lock(comm.partsMutex);
+  // The communicator owns its handles, so those that are not freed go with it.
   comm.parts.emplace(made, std::move(handle));
   return made;
 }
@@ -164,9 +168,11 @@ occlResult_t occlPready(occlPart_t part, int64_t partition) {
 
 occlResult_t occlPreadyRange(occlPart_t part, int64_t first, int64_t last) {
   return with("occlPreadyRange", part, [&](auto &requests, auto &request) -> Status {
+    // The end of the half-open range must not overflow.
     if (first < 0 || last < first || last == std::numeric_limits<int64_t>::max())
       return invalid("there are no partitions " + std::to_string(first) + " to " +
                      std::to_string(last));
+    // The program's last partition is included, the library's end is not.
     return requests.ready(request, {static_cast<uint64_t>(first), static_cast<uint64_t>(last) + 1});
   });
 }
@@ -183,6 +189,7 @@ occlResult_t occlParrived(occlPart_t part, int64_t partition, int32_t *arrived) 
   return with("occlParrived", part, [&](auto &requests, auto &request) -> Status {
     if (!arrived)
       return invalid("arrived must not be NULL");
+    // The program's variable stays as it is if this fails.
     const auto found = requests.arrived(request, partition);
     if (found.ok())
       *arrived = *found ? 1 : 0;
@@ -205,8 +212,10 @@ occlResult_t occlPwait(occlPart_t part) {
 occlResult_t occlPfree(occlPart_t part) {
   if (!part)
     return occlSuccess;
+  // The handle is gone before the lock's scope ends.
   occlComm *const comm = part->comm;
   return guarded("occlPfree", comm, [&]() -> Status {
+    // A request that is still in use keeps its handle.
     Status freed = part->onDevice ? part->onDevice->release()
                                   : callWith(*part, [](auto &requests, auto &request) {
                                       return requests.release(request);

@@ -1,3 +1,4 @@
+// Plans of the program's own: read from a file, verified, asked for their names, destroyed.
 #include "plan/io/reader.h"
 #include "plan/model/hash.h"
 #include "plan/verify/verifier.h"
@@ -23,6 +24,7 @@ occlResult_t occlPlanLoad(const char *path, occlPlan_t *handle) {
     auto read = plan::readPlanFile(path);
     if (!read)
       return {StatusCode::InvalidPlan, read.message()};
+    // Executors trust plans, so a plan is verified before anything can bind it.
     plan::VerifyResult verified = plan::verifyPlan(*read, {.findSmallestDepth = false});
     if (!verified)
       return {StatusCode::InvalidPlan, std::string(path) + ": " + verified.text()};

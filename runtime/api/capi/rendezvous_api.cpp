@@ -1,3 +1,4 @@
+// Where ranks of several machines find each other: occl_rendezvous.h.
 #include "runtime/api/capi/error.h"
 #include "runtime/api/occl_rendezvous.h"
 #include "runtime/net/rendezvous/host_id.h"
@@ -22,6 +23,7 @@ occlResult_t occlHostId(char *text, size_t capacity, size_t *length) {
     if (length)
       *length = id.size();
     if (capacity > 0) {
+      // Cut to what there is room for, and terminated in any case.
       const size_t copied = std::min(id.size(), capacity - 1);
       std::memcpy(text, id.data(), copied);
       text[copied] = 0;
@@ -39,6 +41,7 @@ occlResult_t occlRendezvousOpen(const char *towards, occlRendezvous_t *rendezvou
     if (!place.ok())
       return place.status();
     *rendezvous = new occlRendezvous_st{std::move(*place)};
+    // The name is the rendezvous' own and valid until it is closed.
     *name = (*rendezvous)->place.name().c_str();
     return {};
   });

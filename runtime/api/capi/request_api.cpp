@@ -18,10 +18,12 @@ Status callBack(void (*function)(), daemon::RequestId request, StatusCode result
   TransferGroup::Outside outside;
   try {
     reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+    // A group that the callback has left open must not take in the thread's own transfers.
     if (outside.hasLeftOne())
       return {StatusCode::CallbackFailed, "it has not ended a group that it has begun"};
     return {};
   } catch (const std::exception &error) {
+    // An exception must not unwind the executor that runs the callback.
     return {StatusCode::CallbackFailed, error.what()};
   } catch (...) {
     return {StatusCode::CallbackFailed, "something that is not a std::exception"};
@@ -31,6 +33,7 @@ Status callBack(void (*function)(), daemon::RequestId request, StatusCode result
 } // namespace
 
 daemon::Callback occl::communicator::wrapped(occlCallback_t callback, void *user) {
+  // A Callback has room for any plain function; callBack() casts it back.
   return {callBack, reinterpret_cast<void (*)()>(callback), user};
 }
 

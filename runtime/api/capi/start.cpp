@@ -33,6 +33,7 @@ Status checkRanges(const occlConfig_t &given) {
   constexpr uint32_t kMaxWorkers = 256;
   constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
   constexpr uint32_t kMaxStreams = 1024;
+  // Zero is valid everywhere and stands for the default.
   if (given.preemption > 2)
     return invalid("config->preemption must be 1 (on), 2 (off) or 0 (on)");
   if (given.workers > kMaxWorkers)
@@ -86,11 +87,13 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
   uint64_t arenaBytes = given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes;
   settings.heapBytes = given.heapBytes != 0 ? given.heapBytes : kDefaultHeapBytes;
   if (given.deviceKind == occlDeviceCuda) {
+    // The device is looked at before anything is made, so that a wrong number is an error here.
     Status usable = cuda::checkDevice(given.device);
     if (!usable.ok())
       return usable;
     settings.cuda.emplace();
     settings.cuda->device = given.device;
+    // The device's memory holds arena and heap.
     settings.cuda->bytes = arenaBytes + settings.heapBytes;
     settings.cuda->arenaBytes = arenaBytes;
     settings.cuda->timeout = options.timeout;
@@ -100,6 +103,7 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
       settings.cuda->isStrict = given.strict == 1;
     if (given.streams != 0)
       settings.cuda->streams = given.streams;
+    // Both are for tests of rare states.
     if (const char *first = std::getenv("OCCL_FIRST_CALL"))
       settings.cuda->firstCall = std::strtoull(first, nullptr, 10);
     if (const char *after = std::getenv("OCCL_LEAVE_AFTER_US"))
@@ -107,6 +111,7 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     settings.cuda->registeredBuffers = given.registeredBuffers != 0;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
+    // The host's segment: an arena for what devices need, and a heap for their messages.
     settings.heapBytes = cuda::hostBytesForMessages(arenaBytes);
     arenaBytes = cuda::hostBytesForDevices();
   }
@@ -133,8 +138,10 @@ makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks(fabrics.size());
   if (!settings.cuda)
     return ranks;
+  // All ranks are made before the first connects: it maps memory of the others.
   for (uint32_t r = 0; r < fabrics.size(); ++r) {
     cuda::DeviceRankOptions options = *settings.cuda;
+    // Ranks take the devices in turn, and share them if there are fewer.
     options.device = (options.device + r) % cuda::numDevices();
     options.scheduler = devices[r];
     auto made = cuda::makeDeviceRank(*fabrics[r], options);
@@ -159,6 +166,7 @@ joinDevices(daemon::Fabric &fabric, const std::shared_ptr<daemon::Device> &devic
   auto rank = cuda::makeDeviceRank(fabric, options);
   if (!rank.ok())
     return rank.status();
+  // All ranks are made before one maps the memory of others, and connected before one calls.
   Status status = fabric.meet(deadline);
   if (status.ok())
     status = (*rank)->connect();
@@ -177,6 +185,7 @@ StatusOr<std::vector<std::shared_ptr<daemon::Device>>>
 makeDevices(uint32_t number, const daemon::DeviceRequest &request) {
   std::vector<std::shared_ptr<daemon::Device>> devices;
   for (uint32_t d = 0; d < number; ++d) {
+    // Threads of one process need no shared page for the doorbell.
     auto device = daemon::makeDevice(request, false);
     if (!device.ok())
       return device.status();
@@ -189,12 +198,14 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings.status();
+  // Each rank stands for a device of its own, so each has a scheduler.
   auto devices = makeDevices(numRanks, settings->device);
   if (!devices.ok())
     return devices.status();
   std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
   for (const auto &device : *devices)
     bells.push_back(device->sharedBell);
+  // Segments first, all formatted before one is looked at by another rank.
   auto groups = bootstrap::formThreadGroup(bells, settings->segmentBytes);
   if (!groups.ok())
     return groups.status();
@@ -210,6 +221,7 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
     if (!connected.ok())
       return connected;
   }
+  // Devices use the fabrics, and are made when these are complete.
   auto gpus = makeDeviceRanks(fabrics, *devices, *settings);
   if (!gpus.ok())
     return gpus.status();
@@ -230,11 +242,14 @@ StatusOr<std::unique_ptr<bootstrap::Group>> formGroup(const bootstrap::Identity 
   options.rank = identity.rank;
   options.name = identity.name;
   options.segmentBytes = settings.segmentBytes;
+  // Rounded up, so that a deadline that is near does not become zero.
   options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   options.job = bootstrap::jobFromEnvironment();
   options.bell = device.sharedBell;
+  // A plain name is for ranks of this machine.
   if (!net::isAddress(identity.name))
     return bootstrap::formProcessGroup(options);
+  // Ranks of other machines are told of these, as they cannot look into the segment.
   options.heapBytes = settings.heapBytes;
   options.isOnDevice = settings.cuda.has_value();
   options.orderPolicy = orderOf(device);
@@ -245,7 +260,9 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings.status();
+  // One deadline bounds the whole set-up.
   Deadline deadline(settings->options.setUpTimeout);
+  // The place is kept to the end: another thread that forms the same communicator sees it.
   daemon::PlaceInProcess place(identity.name);
   auto device = place.device(settings->device);
   if (!device.ok())
@@ -271,6 +288,7 @@ StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *co
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings;
+  // A configuration is taken as a whole; without one the parent's settings are.
   if (!config) {
     settings->options = parent.daemon->options();
     settings->segmentBytes = parent.daemon->segmentBytes();
@@ -278,10 +296,12 @@ StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *co
     if (parent.gpu)
       settings->cuda = parent.gpu->settings();
   }
+  // A communicator on hosts cannot become one on devices, or the other way round.
   if (settings->cuda.has_value() != (parent.gpu != nullptr))
     return invalid("config->deviceKind must be that of the communicator that is divided or shrunk");
   if (parent.gpu)
     settings->cuda->device = parent.gpu->settings().device;
+  // Executors are shared with the parent and cannot be set anew.
   Status fits = daemon::checkSettings(settings->device, *parent.daemon->device());
   if (!fits.ok())
     return fits;
@@ -303,10 +323,12 @@ Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *c
   auto settings = settingsWithin(*comm, config);
   if (!settings.ok())
     return settings.status();
+  // Ranks without a colour take part in the division as well.
   auto divided = comm->daemon->split({colour, key, settings->segmentBytes, settings->heapBytes},
                                      settings->options);
   if (!divided.ok())
     return divided.status();
+  // Without a colour there is no new communicator, and the handle stays null.
   return *divided ? join(std::move(*divided), *settings, newComm) : Status();
 }
 
@@ -315,6 +337,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
   auto settings = settingsWithin(*comm, config);
   if (!settings.ok())
     return settings.status();
+  // Mark the ranks to leave out; a rank cannot leave out itself.
   daemon::ShrinkRequest request;
   request.excluded.resize(comm->daemon->numRanks(), false);
   for (uint32_t rank : exclude) {
@@ -329,6 +352,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
   request.segmentBytes = settings->segmentBytes;
   request.heapBytes = settings->heapBytes;
   request.timeout = settings->options.setUpTimeout;
+  // Ranks agree on the ones that are left, and meet again without the others.
   auto smaller = comm->daemon->shrink(request, settings->options);
   if (!smaller.ok())
     return smaller.status();
@@ -384,6 +408,7 @@ occlResult_t occlCommDestroy(occlComm_t comm) {
   // parts of it would need locks that threads of the parent may have held.
   if (comm && !comm->process.isThisProcess())
     return occlSuccess;
+  // It would wait for the callback that it is called from.
   if (comm && (comm->daemon->isCallingBack() || (comm->gpu && comm->gpu->isCallingBack())))
     return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
   if (!comm)
@@ -391,6 +416,7 @@ occlResult_t occlCommDestroy(occlComm_t comm) {
   comm->daemon->drain(); // meanwhile it may be aborted
   if (comm->gpu)
     comm->gpu->drain();
+  // An abort of another thread may still hold the handle.
   liveHandles().remove(comm);
   delete comm;
   return occlSuccess;
@@ -402,6 +428,7 @@ occlResult_t occlCommAbort(occlComm_t comm) {
                          comm ? "this communicator has been destroyed, or belongs to the process "
                                 "that forked this one"
                               : "comm must not be NULL");
+  // While it is held, occlCommDestroy does not delete it.
   occlResult_t result = guarded([&]() -> Status {
     comm->daemon->fail({StatusCode::Aborted, "occlCommAbort was called on rank " +
                                                  std::to_string(comm->daemon->rank())});

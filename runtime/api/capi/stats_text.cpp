@@ -1,3 +1,4 @@
+// OCCL_STATS as a table with a line for each collective.
 #include "runtime/api/capi/stats_text.h"
 
 #include <array>
@@ -36,6 +37,7 @@ std::string describeBlockWaits(const occlBlockStats_t &blocks, uint64_t times) {
 
 std::string describeStats(uint32_t rank, uint32_t numRanks,
                           const std::vector<NamedStats> &collectives) {
+  // Names are of any length and stay out of the fixed buffer.
   char line[512];
   std::snprintf(line, sizeof line,
                 "OCCL: rank %u of %u: means over the invocations; waits are sums over the thread "
@@ -47,6 +49,7 @@ std::string describeStats(uint32_t rank, uint32_t numRanks,
   for (const NamedStats &stats : collectives) {
     const occlCollectiveStats_t &collective = stats.collective;
     const occlBlockStats_t &blocks = stats.blocks;
+    // Means are over completed invocations.
     uint64_t times = collective.completed;
     if (collective.submitted == 0)
       continue;

@@ -48,6 +48,7 @@ public:
   /// From this rank to itself, unless it lies there.
   void keep(const void *from, uint64_t fromDisplacement, uint64_t sent, void *to,
             uint64_t toDisplacement, uint64_t received) {
+    // Equal sizes at one address: the data lie where they belong.
     if (sent == received && at(from, fromDisplacement) == at(to, toDisplacement))
       return;
     send(rank(), from, fromDisplacement, sent);
@@ -66,6 +67,7 @@ public:
       return invalid(wrong);
     if (transfers.empty() && with.gpu)
       return with.daemon->failure();
+    // All transfers of the call are checked before the first of them is noted.
     for (const daemon::Transfer &transfer : transfers)
       if (Status checked = with.daemon->check(transfer); !checked.ok())
         return checked;
@@ -79,6 +81,7 @@ public:
     const cuda::DeviceTransfers alone[] = {{with.gpu.get(), transfers, streams}};
     if (with.gpu)
       return cuda::transferInStreams(alone);
+    // A failure that is known is the result, before anything begins.
     if (with.daemon->failure().code() != StatusCode::Success)
       return with.daemon->failure();
     return with.daemon->run(transfers);
@@ -107,6 +110,7 @@ private:
 template <class Fill>
 occlResult_t runCall(const char *function, occlComm_t comm, occlDataType_t type,
                      CUstream_st *stream, Fill fill) {
+  // An error of one call is the whole group's, whose end reports it and begins nothing.
   auto refused = [](occlResult_t result) {
     if (TransferGroup *group = TransferGroup::current(); group && result != occlSuccess)
       group->refuse({static_cast<StatusCode>(result), occlGetLastError()});
@@ -172,6 +176,7 @@ occlResult_t occlGroupEnd(void) {
 
 occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
                                occlCallback_t callback, void *user, occlRequest_t *request) {
+  // The group's level ends although there is no communicator that could start it.
   if (TransferGroup *group = TransferGroup::current();
       group && (!comm || !comm->process.isThisProcess())) {
     group->refuse(invalid("occlGroupEndAsync needs a communicator of this process"));
@@ -187,6 +192,7 @@ occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
       wrong = invalid("callback and request must not both be NULL");
     else if (callbackNeverBlocks > 1)
       wrong = invalid("callbackNeverBlocks must be 0 or 1");
+    // The group is ended in any case; a refused one gives its error.
     TransferGroup *group = TransferGroup::current();
     if (!wrong.ok() && group)
       group->refuse(wrong);
@@ -207,6 +213,7 @@ occlResult_t occlAllToAllv(const void *sendBuffer, const uint64_t *sendCounts,
   return runCall("occlAllToAllv", comm, dataType, stream, [&](Transfers &transfers) -> Status {
     if (!sendCounts || !sendDisplacements || !recvCounts || !recvDisplacements)
       return invalid("counts and displacements must not be NULL");
+    // The own block first, then the others', each rank beginning with another peer.
     const uint32_t own = transfers.rank();
     transfers.keep(sendBuffer, sendDisplacements[own], sendCounts[own], recvBuffer,
                    recvDisplacements[own], recvCounts[own]);
@@ -224,6 +231,7 @@ occlResult_t occlAllGatherv(const void *sendBuffer, uint64_t sendCount, void *re
   return runCall("occlAllGatherv", comm, dataType, stream, [&](Transfers &transfers) -> Status {
     if (!recvCounts || !recvDisplacements)
       return invalid("recvCounts and recvDisplacements must not be NULL");
+    // The own block goes to its place, then to all others, which send theirs.
     const uint32_t own = transfers.rank();
     transfers.keep(sendBuffer, 0, sendCount, recvBuffer, recvDisplacements[own], recvCounts[own]);
     forEachShift(transfers, [&](uint32_t to, uint32_t from) {
@@ -241,6 +249,7 @@ occlResult_t occlGatherv(const void *sendBuffer, uint64_t sendCount, void *recvB
   return runCall("occlGatherv", comm, dataType, stream, [&](Transfers &transfers) -> Status {
     if (Status checked = checkRoot(transfers, root); !checked.ok())
       return checked;
+    // Ranks other than the root have one block and give no counts.
     if (transfers.rank() != root) {
       transfers.send(root, sendBuffer, 0, sendCount);
       return {};
@@ -262,6 +271,7 @@ occlResult_t occlScatterv(const void *sendBuffer, const uint64_t *sendCounts,
   return runCall("occlScatterv", comm, dataType, stream, [&](Transfers &transfers) -> Status {
     if (Status checked = checkRoot(transfers, root); !checked.ok())
       return checked;
+    // Ranks other than the root receive one block and give no counts.
     if (transfers.rank() != root) {
       transfers.receive(root, recvBuffer, 0, recvCount);
       return {};

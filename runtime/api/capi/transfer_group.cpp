@@ -1,3 +1,4 @@
+// Groups of sends and receives: one for each thread, which its outermost end runs.
 #include "runtime/api/capi/transfer_group.h"
 
 #include "runtime/sync/per_thread.h"
@@ -45,8 +46,10 @@ Status TransferGroup::leave() {
   TransferGroup *group = current();
   if (!group)
     return {StatusCode::InvalidArgument, "occlGroupEnd: there is no group; call occlGroupStart"};
+  // Inner levels add their calls to the outermost group.
   if (--group->depth != 0)
     return {};
+  // Detached first: what runs meanwhile on this thread is outside of the group.
   std::unique_ptr<TransferGroup> last(std::exchange(ofThisThread(), nullptr));
   return last->run();
 }
@@ -69,6 +72,7 @@ StatusOr<daemon::RequestId> TransferGroup::leaveAsync(occlComm &comm,
 
 void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers, void *stream) {
   auto member = std::ranges::find(members, &comm, &Member::comm);
+  // A communicator keeps the place of its first call.
   if (member == members.end())
     member = members.insert(members.end(), {&comm, {}, {}});
   member->transfers.insert(member->transfers.end(), transfers.begin(), transfers.end());
@@ -95,6 +99,7 @@ StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::C
                                                  bool callbackNeverBlocks) {
   if (Status checked = check(); !checked.ok())
     return checked;
+  // A group without calls has no member, and ends at once.
   std::span<const daemon::Transfer> transfers;
   for (const auto &member : members) {
     if (member.comm != &comm)
@@ -124,6 +129,7 @@ Status TransferGroup::run() {
     return nvtx::Named{"occlGroupEnd", members.size() == 1 ? members[0].comm->category : 0,
                        bytes()};
   });
+  // Sort by where the communicators are.
   std::vector<cuda::DeviceTransfers> onDevices;
   std::vector<const Member *> onHosts;
   for (const Member &member : members)
@@ -136,15 +142,18 @@ Status TransferGroup::run() {
     first = cuda::transferInStreams(onDevices);
   if (first.code() == StatusCode::InvalidArgument) // nothing of the group has begun
     return first;
+  // The usual group: one communicator, begun and waited for in one go.
   if (onHosts.size() == 1 && onDevices.empty())
     return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
   std::vector<daemon::Exchange> exchanges(onHosts.size());
   std::vector<bool> haveBegun(onHosts.size());
+  // All begin before one is waited for, as peers may end them in any order.
   for (size_t i = 0; i < onHosts.size(); ++i) {
     const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
     haveBegun[i] = begun.ok();
     first = first.ok() ? begun : first;
   }
+  // Wait also after an error: executors still access the exchanges on this stack.
   for (size_t i = 0; i < onHosts.size(); ++i)
     if (haveBegun[i])
       if (Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]); first.ok())

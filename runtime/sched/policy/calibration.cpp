@@ -1,3 +1,4 @@
+// The time of a round trip between two threads, from which the limits of polling follow.
 #include "runtime/sched/policy/calibration.h"
 
 #include "runtime/sync/atomic.h"
@@ -22,6 +23,7 @@ Nanoseconds measure() {
   constexpr uint32_t kRounds = 200;
   alignas(64) Atomic<uint32_t> ping{0};
   alignas(64) Atomic<uint32_t> pong{0};
+  // A millisecond at most: on a busy machine the other thread may not get a processor.
   const auto end = Clock::now() + std::chrono::milliseconds(1);
   auto answer = [&] {
     for (uint32_t round = 1; round <= kRounds; ++round) {
@@ -31,6 +33,7 @@ Nanoseconds measure() {
       pong.store(round, std::memory_order_release);
     }
   };
+  // Without a thread polling is bounded as where round trips take longest.
   Thread other;
   try {
     other = Thread(answer);
@@ -44,6 +47,7 @@ Nanoseconds measure() {
     while (pong.load(std::memory_order_acquire) < round && Clock::now() < end)
       ;
     auto now = Clock::now();
+    // A trip that was cut short by the end does not count.
     if (now >= end)
       break;
     best = std::min<Nanoseconds>(best, now - start);

@@ -1,3 +1,4 @@
+// The open tasks in the order of a policy: claims go in passes, rounds by the age of claims.
 #include "runtime/sched/policy/task_queue.h"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ void TaskQueue::countClaim(Task &task) {
 void TaskQueue::insert(Task &task) {
   if (tasks.empty())
     beginPass(0);
+  // Newcomers beyond the length at its begin have no turn, so that each pass ends.
   bool hasTurn = !hasBegun || newcomers < atStart;
   ++(hasBegun ? newcomers : atStart);
   task.pass = hasTurn ? pass - 1 : pass;
@@ -61,6 +63,7 @@ void TaskQueue::place(Task &task) {
       });
   auto index = static_cast<size_t>(position - tasks.begin());
   tasks.insert(position, &task);
+  // The pass goes on where it was, or with this task if it has its turn in front.
   if (task.pass == pass && index < next)
     ++next;
   else
