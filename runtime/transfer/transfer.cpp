@@ -252,7 +252,7 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
 }
 
 bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
-  // A reference makes sense for large data of this machine, or for a size that ranks disagree on.
+  // A reference makes sense for large data of this machine, or where ranks disagree on the count.
   const bool mayRefer =
       fabric.isLocal(peer) && (part.bytes() > kEagerBytes || line.count != part.count);
   if (line.number != number || (line.reference != 0 && !mayRefer)) {
