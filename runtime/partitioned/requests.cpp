@@ -149,7 +149,7 @@ Status Requests::start(Request &request) {
   return {};
 }
 
-/// markAll(epoch, bell) marks what is to be marked; its error counts.
+/// markAll(markOne) marks what is to be marked.
 template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
   if (!request.party.isSend)
     return wrongKind(request, "only partitions of a send are marked ready");
