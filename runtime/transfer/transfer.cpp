@@ -252,14 +252,14 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
 }
 
 bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
-  // A reference makes sense for large data of this machine, or where ranks disagree on the count.
-  const bool mayRefer =
-      fabric.isLocal(peer) && (part.bytes() > kEagerBytes || line.count != part.count);
+  const bool agrees = line.count == part.count && line.type == static_cast<uint64_t>(part.type);
+  // A reference makes sense for large data of this machine, or where ranks disagree on the size.
+  const bool mayRefer = fabric.isLocal(peer) && (part.bytes() > kEagerBytes || !agrees);
   if (line.number != number || (line.reference != 0 && !mayRefer)) {
     damaged("the ring");
     return false;
   }
-  if (line.count == part.count && line.type == static_cast<uint64_t>(part.type))
+  if (agrees)
     return true;
   // The program's error: both ranks are named with what they have said.
   failure = {StatusCode::Mismatch,

@@ -138,6 +138,18 @@ TEST(TransferFailure, MismatchesNameBothSidesOnBoth) {
     });
 }
 
+/// Large to the one, small to the other: the types alone disagree.
+TEST(TransferFailure, EqualCountsOfALargeAndASmallTypeAreAMismatch) {
+  onIslands({0, 1}, [](occlComm_t comm, uint32_t rank) -> std::string {
+    std::vector<double> data(10000);
+    const occlResult_t result =
+        rank == 0 ? occlSend(data.data(), data.size(), occlFloat64, 1, comm, nullptr)
+                  : occlRecv(data.data(), data.size(), occlUint8, 0, comm, nullptr);
+    return expectResult(result, occlMismatch,
+                        "rank 0 sends 10000 elements of float64, rank 1 receives 10000 of uint8");
+  });
+}
+
 /// Of ranks on both islands, asked of one.
 TEST(TransferFailure, TheReportNamesWaitsOfOtherMachines) {
   onIslands(kHosts, [](occlComm_t comm, uint32_t rank) -> std::string {

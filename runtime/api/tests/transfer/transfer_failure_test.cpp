@@ -58,6 +58,14 @@ TEST(TransferFailure, MismatchesNameBothSidesOnBoth) {
   expectMismatch(100000, occlInt32, 200000, occlInt32, "rank 1 receives 200000 of int32");
 }
 
+/// The sender's data are large, and lie where it says; what is received is small.
+TEST(TransferFailure, EqualCountsOfALargeAndASmallTypeAreAMismatch) {
+  expectMismatch(10000, occlFloat64, 10000, occlUint8,
+                 "rank 0 sends 10000 elements of float64, rank 1 receives 10000 of uint8");
+  expectMismatch(10000, occlUint8, 10000, occlFloat64,
+                 "rank 0 sends 10000 elements of uint8, rank 1 receives 10000 of float64");
+}
+
 TEST(TransferFailure, DeadlinesNameWhatIsWaitedFor) {
   std::vector<int32_t> buffer(100000);
   {
