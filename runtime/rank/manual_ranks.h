@@ -46,8 +46,10 @@ public:
     Status status = admission.learnShape(signature, std::move(spec));
     ASSERT_TRUE(status.ok()) << status.message();
   }
-  void submit(uint64_t id) {
+  /// Without a deadline, unless one is given.
+  void submit(uint64_t id, std::chrono::milliseconds timeout = {}) {
     float *buffer = buffers.at(id).data();
+    options.at(id).timeout = timeout;
     auto request = admission.submit({.id = id,
                                      .input = buffer,
                                      .output = buffer,

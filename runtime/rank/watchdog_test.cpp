@@ -60,5 +60,21 @@ TEST_F(WatchdogTest, WhoIsGoneFailsAfterTwoLooksInVain) {
       << ranks[0]->failure().message();
 }
 
+/// No other rank makes the first call, which waits for ever, and the second behind it.
+TEST_F(WatchdogTest, WhatWaitsForItsPredecessorEndsAtItsOwnDeadline) {
+  waitForRank2(0);
+  ranks[0]->submit(1, 1h);
+  ranks[0]->pass();
+  ranks[0]->watch(30min);
+  EXPECT_TRUE(ranks[0]->failure().ok()) << "it has time";
+  ranks[0]->watch(2h);
+  const Status failure = ranks[0]->failure();
+  EXPECT_EQ(failure.code(), StatusCode::Timeout);
+  for (const char *said :
+       {"invocation 1 did not end on rank 0 before its deadline: it comes after collective",
+        "invocation 0: thread block 0", "waits for"})
+    EXPECT_NE(failure.message().find(said), std::string::npos) << failure.message();
+}
+
 } // namespace
 } // namespace occl::daemon::testing

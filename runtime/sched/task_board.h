@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace occl::daemon {
@@ -138,6 +139,18 @@ public:
     forEach([&](const BlockTask &task) {
       if (&placeOf(task) == &place)
         inspect(task);
+    });
+  }
+  /// Calls inspect(invocation, running) for every invocation of the place that has begun, and for
+  /// those that wait behind it; `running` is the one whose tasks are in the queue. Under the lock.
+  template <class Inspect> void forEachInvocation(const BoardPlace &place, Inspect inspect) {
+    const OpenInvocation *running = nullptr;
+    forEachTask(place, [&](const BlockTask &task) {
+      if (std::exchange(running, task.invocation) == task.invocation)
+        return; // another block of it
+      inspect(*running, *running);
+      for (const OpenInvocation *next = running->id->firstWaiting; next; next = next->nextWaiting)
+        inspect(*next, *running);
     });
   }
   /// The same for every task of other places.

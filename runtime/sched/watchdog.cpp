@@ -62,21 +62,25 @@ void Watchdog::round(Clock::time_point now) {
   }
 }
 
+/// Of what waits for its predecessor, too: a deadline counts from the call on.
 void Watchdog::checkDeadlines(Clock::time_point now) {
-  const OpenInvocation *overdue = nullptr;
-  bool isRun = true;
+  bool isOverdue = false, isRun = true;
   std::string text;
   // The text is made under the board's lock, as tasks may be gone afterwards; failing needs it
   // free.
-  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
-    if (overdue || task.invocation->deadline > now)
-      return;
-    overdue = task.invocation;
-    isRun = hasBeenRun(*overdue);
-    text = overdue->subject() + " did not end on rank " + std::to_string(core.fabric->rank()) +
-           " before its deadline: " + whatHolds(*overdue);
-  });
-  if (!overdue)
+  core.device->board.forEachInvocation(
+      core.place, [&](const OpenInvocation &invocation, const OpenInvocation &running) {
+        if (isOverdue || invocation.deadline > now)
+          return;
+        isOverdue = true;
+        isRun = hasBeenRun(running);
+        text = invocation.subject() + " did not end on rank " +
+               std::to_string(core.fabric->rank()) + " before its deadline: ";
+        if (&invocation != &running)
+          text += "it comes after " + running.subject() + ": ";
+        text += whatHolds(running);
+      });
+  if (!isOverdue)
     return;
   if (std::string holder = isRun ? "" : describeHolder(); !holder.empty())
     text += "; " + holder;
