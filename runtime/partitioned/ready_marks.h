@@ -12,29 +12,28 @@ namespace occl::partitioned {
 /// Thread safety: any.
 class ReadyMarks {
 public:
-  /// Part: others of its message are missing. Message: it was the last one. Twice: it was marked in
-  /// this epoch, or a later one, already; nothing has changed.
-  enum class Outcome { Part, Message, Twice };
-
   /// The words are those of shape.numMessages() messages.
   ReadyMarks(const Shape &shape, MessageWords words)
       : shape(shape), words(words), epochs(shape.partitions),
         marks(shape.perMessage > 1 ? shape.numMessages() : 0) {}
 
-  /// Marks partition p in this epoch; never waits. What the thread has written before is visible to
-  /// who reads the message's word, as is what threads have that marked the others. After Message
-  /// the epoch, and the request, may be over.
-  Outcome mark(uint64_t p, uint64_t epoch) {
-    if (!raise(epochs[p], epoch, std::memory_order_relaxed))
-      return Outcome::Twice;
+  /// Marks partition p in this epoch. False: it was in this epoch, or a later one, already, and
+  /// nothing has changed. Who has marked it counts it.
+  bool mark(uint64_t p, uint64_t epoch) {
+    return raise(epochs[p], epoch, std::memory_order_relaxed);
+  }
+  /// Counts a partition that the thread has marked; true if its message is ready with that. What
+  /// the thread has written before is visible to who reads the message's word, as is what threads
+  /// have that marked the others. When all are counted the epoch, and the request, may be over.
+  bool count(uint64_t p, uint64_t epoch) {
     const uint64_t message = shape.messageOf(p);
     if (shape.perMessage > 1) {
       const uint64_t all = epoch * shape.partitionsOf(message).length(); // modulo 2^64, as the sum
       if (marks[message].fetch_add(1, std::memory_order_acq_rel) + 1 != all)
-        return Outcome::Part;
+        return false;
     }
     words[message].store(epoch, std::memory_order_release);
-    return Outcome::Message;
+    return true;
   }
   bool isMarked(uint64_t p, uint64_t epoch) const {
     return epochs[p].load(std::memory_order_relaxed) >= epoch;
@@ -51,6 +50,40 @@ private:
   const MessageWords words;
   std::vector<Word> epochs; // by partition: the last one in which it was marked
   std::vector<Word> marks;  // by message, of all epochs together; with several partitions each
+};
+
+/// The marks that a thread makes in one go, in one epoch. The last one is counted at the end, so
+/// that the epoch is not over, and the request there, while the others are looked at: of the list
+/// {1, 1} the second is.
+class MarksInOneGo {
+public:
+  MarksInOneGo(ReadyMarks &marks, uint64_t epoch) : marks(marks), epoch(epoch) {}
+
+  /// As ReadyMarks::mark.
+  bool mark(uint64_t p) {
+    if (!marks.mark(p, epoch))
+      return false;
+    countLast();
+    last = p;
+    hasLast = true;
+    return true;
+  }
+  /// Whether a message is ready with any of them. The last access to the request.
+  bool end() {
+    countLast();
+    return isMessage;
+  }
+
+private:
+  void countLast() {
+    if (hasLast && marks.count(last, epoch))
+      isMessage = true;
+  }
+
+  ReadyMarks &marks;
+  const uint64_t epoch;
+  uint64_t last = 0; // marked, and not counted
+  bool hasLast = false, isMessage = false;
 };
 
 } // namespace occl::partitioned

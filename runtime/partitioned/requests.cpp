@@ -158,27 +158,21 @@ template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
   if (epoch == 0)
     return invalid(request.describe() + " has not been started, so no partition can be ready");
-  // After the last mark the request may be freed by another thread, which has waited for it: what
-  // is needed then is looked up before.
+  // Once all marks are counted the request may be freed by another thread, which has waited for it:
+  // what is needed then is looked up before.
   Doorbell &bell = request.peerBell();
   const uint32_t peer = request.party.peer;
   const uint64_t tag = request.party.tag;
+  MarksInOneGo marks(*static_cast<SendRequest &>(request).marks, epoch);
   uint64_t twice = 0;
-  bool isTwice = false, isMessage = false;
+  bool isTwice = false;
   markAll([&](uint64_t p) {
-    switch (static_cast<SendRequest &>(request).marks->mark(p, epoch)) {
-    case ReadyMarks::Outcome::Part:
-      break;
-    case ReadyMarks::Outcome::Message:
-      isMessage = true;
-      break;
-    case ReadyMarks::Outcome::Twice:
-      twice = isTwice ? twice : p;
-      isTwice = true;
-      break;
-    }
+    if (marks.mark(p) || isTwice)
+      return;
+    isTwice = true;
+    twice = p;
   });
-  if (isMessage)
+  if (marks.end())
     bell.ring();
   if (!isTwice)
     return {};

@@ -16,7 +16,14 @@
 namespace occl::partitioned {
 namespace {
 
-using Outcome = ReadyMarks::Outcome;
+enum class Outcome { Part, Message, Twice };
+
+/// A mark that is counted at once; Message: its message is ready with it.
+Outcome markIn(ReadyMarks &marks, uint64_t p, uint64_t epoch) {
+  if (!marks.mark(p, epoch))
+    return Outcome::Twice;
+  return marks.count(p, epoch) ? Outcome::Message : Outcome::Part;
+}
 
 Shape shapeOf(uint64_t partitions, uint64_t count, uint64_t perMessage = 1) {
   return {partitions, count, DataType::Int32, perMessage};
@@ -76,18 +83,18 @@ TEST(ReadyMarks, TheLastOfAMessageSaysSo) {
   Block block(shape);
   ReadyMarks marks(shape, block.words);
   for (uint64_t epoch = 1; epoch <= 4; ++epoch) {
-    EXPECT_EQ(marks.mark(1, epoch), Outcome::Part);
-    EXPECT_EQ(marks.mark(6, epoch), Outcome::Message) << "the last has fewer";
-    EXPECT_EQ(marks.mark(1, epoch), Outcome::Twice);
-    EXPECT_EQ(marks.mark(0, epoch), Outcome::Part);
+    EXPECT_EQ(markIn(marks, 1, epoch), Outcome::Part);
+    EXPECT_EQ(markIn(marks, 6, epoch), Outcome::Message) << "the last has fewer";
+    EXPECT_EQ(markIn(marks, 1, epoch), Outcome::Twice);
+    EXPECT_EQ(markIn(marks, 0, epoch), Outcome::Part);
     EXPECT_LT(block.words[0], epoch);
     EXPECT_EQ(marks.firstMissing(0, epoch), 2u);
-    EXPECT_EQ(marks.mark(2, epoch), Outcome::Message);
+    EXPECT_EQ(markIn(marks, 2, epoch), Outcome::Message);
     EXPECT_EQ(block.words[0], epoch);
     EXPECT_LT(block.words[1], epoch);
     for (uint64_t p : {5, 3})
-      EXPECT_EQ(marks.mark(p, epoch), Outcome::Part);
-    EXPECT_EQ(marks.mark(4, epoch), Outcome::Message);
+      EXPECT_EQ(markIn(marks, p, epoch), Outcome::Part);
+    EXPECT_EQ(markIn(marks, 4, epoch), Outcome::Message);
     EXPECT_EQ(marks.firstMissing(0, epoch), 7u);
   }
 }
@@ -98,12 +105,12 @@ TEST(ReadyMarks, AMarkThatComesAnEpochLate) {
   Block block(shape);
   ReadyMarks marks(shape, block.words);
   for (uint64_t p : {0, 1})
-    marks.mark(p, 1);
-  EXPECT_EQ(marks.mark(0, 2), Outcome::Part);
-  EXPECT_EQ(marks.mark(0, 1), Outcome::Twice);
+    markIn(marks, p, 1);
+  EXPECT_EQ(markIn(marks, 0, 2), Outcome::Part);
+  EXPECT_EQ(markIn(marks, 0, 1), Outcome::Twice);
   EXPECT_TRUE(marks.isMarked(0, 2));
   EXPECT_EQ(block.words[0], 1u);
-  EXPECT_EQ(marks.mark(1, 2), Outcome::Message);
+  EXPECT_EQ(markIn(marks, 1, 2), Outcome::Message);
   EXPECT_EQ(block.words[0], 2u);
 }
 
@@ -113,8 +120,31 @@ TEST(ReadyMarks, TheLastEpoch) {
   Block block(shape);
   ReadyMarks marks(shape, block.words);
   const uint64_t last = ~uint64_t{0};
-  EXPECT_EQ(marks.mark(0, last), Outcome::Message);
+  EXPECT_EQ(markIn(marks, 0, last), Outcome::Message);
   EXPECT_EQ(block.words[0], last);
+}
+
+/// Another thread may wait for the epoch, and free the request.
+TEST(ReadyMarks, AnEpochDoesNotEndBeforeAllOfAListAreLookedAt) {
+  for (uint64_t perMessage : {1, 2}) {
+    const Shape shape = shapeOf(2, 1, perMessage);
+    Block block(shape);
+    ReadyMarks marks(shape, block.words);
+    MarksInOneGo inOneGo(marks, 1);
+    EXPECT_TRUE(inOneGo.mark(0));
+    EXPECT_TRUE(inOneGo.mark(1));
+    EXPECT_FALSE(inOneGo.mark(1));
+    EXPECT_FALSE(inOneGo.mark(0));
+    const uint64_t last = shape.messageOf(1);
+    EXPECT_EQ(block.words[last], 0u) << "it is still looking";
+    EXPECT_TRUE(inOneGo.end());
+    EXPECT_EQ(block.words[last], 1u);
+    EXPECT_EQ(block.words[0], 1u);
+    EXPECT_EQ(marks.firstMissing(0, 1), 2u);
+    MarksInOneGo none(marks, 1);
+    EXPECT_FALSE(none.mark(0));
+    EXPECT_FALSE(none.end());
+  }
 }
 
 TEST(ReadyMarks, SeveralThreads) {
@@ -128,7 +158,7 @@ TEST(ReadyMarks, SeveralThreads) {
       threads.emplace_back([&, t] {
         for (uint64_t p = 0; p < 64; ++p)
           if (p % 3 != t) {
-            const Outcome outcome = marks.mark(p, epoch);
+            const Outcome outcome = markIn(marks, p, epoch);
             messages += outcome == Outcome::Message;
             twice += outcome == Outcome::Twice;
           }

@@ -21,7 +21,8 @@ using partitioned::MessageWords;
 using partitioned::ReadyMarks;
 using partitioned::Shape;
 using partitioned::Word;
-using Mark = ReadyMarks::Outcome;
+
+enum class Mark { Part, Message, Twice };
 
 /// The words of a sender with some partitions, and its data.
 struct Sender {
@@ -33,10 +34,16 @@ struct Sender {
       new (words + i) Word(0);
   }
   MessageWords words() { return {reinterpret_cast<Header *>(block.data()), shape.numMessages()}; }
+  /// Message: it is ready with this one.
+  Mark mark(uint64_t p, uint64_t epoch) {
+    if (!marks.mark(p, epoch))
+      return Mark::Twice;
+    return marks.count(p, epoch) ? Mark::Message : Mark::Part;
+  }
   /// Stores to its data and marks it.
   Mark send(uint64_t p, uint64_t epoch) {
     data[p] = 10 * epoch + p;
-    return marks.mark(p, epoch);
+    return mark(p, epoch);
   }
 
   alignas(kCacheLine) std::array<std::byte, MessageWords::blockBytes(4)> block{};
@@ -86,9 +93,9 @@ TEST(PartitionWords, MarkedTwiceAtOnce) {
   exploreAll([] {
     Sender sender(2, 2);
     std::array<Mark, 2> outcomes{};
-    require(sender.marks.mark(0, 1) == Mark::Part, "the first");
-    Thread other([&] { outcomes[1] = sender.marks.mark(1, 1); });
-    outcomes[0] = sender.marks.mark(1, 1);
+    require(sender.mark(0, 1) == Mark::Part, "the first");
+    Thread other([&] { outcomes[1] = sender.mark(1, 1); });
+    outcomes[0] = sender.mark(1, 1);
     other.join();
     require(outcomes[0] == Mark::Message
                 ? outcomes[1] == Mark::Twice
@@ -101,12 +108,12 @@ TEST(PartitionWords, MarkedTwiceAtOnce) {
 TEST(PartitionWords, AMarkThatIsAnEpochLate) {
   exploreAll([] {
     Sender sender(2, 2);
-    require(sender.marks.mark(0, 1) == Mark::Part, "first");
-    require(sender.marks.mark(1, 1) == Mark::Message, "last");
-    Thread late([&] { require(sender.marks.mark(0, 1) == Mark::Twice, "it counted"); });
-    require(sender.marks.mark(0, 2) == Mark::Part, "taken back");
+    require(sender.mark(0, 1) == Mark::Part, "first");
+    require(sender.mark(1, 1) == Mark::Message, "last");
+    Thread late([&] { require(sender.mark(0, 1) == Mark::Twice, "it counted"); });
+    require(sender.mark(0, 2) == Mark::Part, "taken back");
     require(sender.words()[0].load() == 1, "too early");
-    require(sender.marks.mark(1, 2) == Mark::Message, "lost");
+    require(sender.mark(1, 2) == Mark::Message, "lost");
     late.join();
     require(sender.marks.isMarked(0, 2) && sender.words()[0].load() == 2, "taken back");
   });

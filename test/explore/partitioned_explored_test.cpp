@@ -142,6 +142,27 @@ TEST_F(Partitioned, ThreadsThatMark) {
   });
 }
 
+/// A partition that a list has twice is refused by the request, which lives as long as that takes.
+TEST_F(Partitioned, AListThatHasOneTwice) {
+  exploreBoth(100, 1, [&](occlComm_t comm, uint32_t r) {
+    Side side(comm, r == 0, 1 - r, 1, 1);
+    side.start();
+    if (r == 1) {
+      side.wait();
+      side.check(1);
+      return side.free();
+    }
+    side.fill(0, 1);
+    Thread other([part = side.part] {
+      constexpr int64_t kTwice[] = {0, 0};
+      require(occlPreadyList(part, 2, kTwice) == occlInvalidArgument, "not refused");
+    });
+    side.wait();
+    side.free();
+    other.join();
+  });
+}
+
 /// Who sleeps is woken by what it waits for: a mark, a read, a match, a start.
 TEST_F(Partitioned, AMarkWakesWhoReceives) {
   exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
