@@ -5,6 +5,7 @@
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 
 namespace occl::communicator {
@@ -147,17 +148,32 @@ Status TransferGroup::run() {
     return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
   std::vector<daemon::Exchange> exchanges(onHosts.size());
   std::vector<bool> haveBegun(onHosts.size());
+  std::exception_ptr thrown;
+  const auto catching = [&](auto act) {
+    try {
+      act();
+    } catch (...) { // there is no memory
+      thrown = std::current_exception();
+    }
+  };
   // All begin before one is waited for, as peers may end them in any order.
-  for (size_t i = 0; i < onHosts.size(); ++i) {
-    const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
-    haveBegun[i] = begun.ok();
-    first = first.ok() ? begun : first;
-  }
+  for (size_t i = 0; i < onHosts.size(); ++i)
+    catching([&] {
+      const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
+      haveBegun[i] = begun.ok();
+      first = first.ok() ? begun : first;
+    });
   // Wait also after an error: executors still access the exchanges on this stack.
   for (size_t i = 0; i < onHosts.size(); ++i)
     if (haveBegun[i])
-      if (Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]); first.ok())
-        first = ended;
+      do
+        catching([&] {
+          const Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]);
+          first = first.ok() ? ended : first;
+        });
+      while (!exchanges[i].isOver());
+  if (thrown)
+    std::rethrow_exception(thrown);
   return first;
 }
 
