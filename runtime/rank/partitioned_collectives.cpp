@@ -167,8 +167,8 @@ Status PartitionedCollectives::submit(PartitionedCollective &request) {
   request.begin.subject = request.subject + ", epoch " + std::to_string(request.epoch + 1);
   request.begin.deadline = request.deadline;
   request.begin.request = 0;
-  request.isDeferred = true;
   deferred.add(request.begin, started.status());
+  request.isDeferred = true;
   return {};
 }
 

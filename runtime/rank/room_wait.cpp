@@ -57,10 +57,12 @@ void RoomWait::pause() const {
 void RoomWait::withdraw() { core.roomWaits.remove(this); }
 
 void DeferredStarts::add(DeferredStart &start, const Status &refusal) {
+  std::lock_guard lock(mutex);
+  // What may throw comes first: until then the start is nobody's.
+  waiting.reserve(waiting.size() + 1);
+  core.roomWaits.set(&start, start.subject + ": " + refusal.message());
   start.isWaiting.store(true, std::memory_order_relaxed);
   core.device->submissions.add(); // so that workers look again
-  core.roomWaits.set(&start, start.subject + ": " + refusal.message());
-  std::lock_guard lock(mutex);
   waiting.push_back(&start);
   number.fetch_add(1, std::memory_order_release);
 }
@@ -97,20 +99,24 @@ Status DeferredStarts::tryOne(DeferredStart &start) {
 void DeferredStarts::tryAll() {
   if (!areThere())
     return;
-  size_t begun = 0;
+  bool haveBegun = false;
   {
-    // Those that have waited for longest go first.
+    // Those that have waited for longest go first. Each leaves the list as it begins, so that none
+    // begins twice if there is no memory for the next one.
     std::lock_guard lock(mutex);
-    const size_t before = waiting.size();
-    std::erase_if(waiting, [&](DeferredStart *start) { return tryOne(*start).ok(); });
-    begun = before - waiting.size();
-    number.fetch_sub(static_cast<uint32_t>(begun), std::memory_order_release);
+    for (auto next = waiting.begin(); next != waiting.end();) {
+      if (!tryOne(**next).ok()) {
+        ++next;
+        continue;
+      }
+      next = waiting.erase(next);
+      number.fetch_sub(1, std::memory_order_release);
+      core.device->submissions.end(); // the invocation is counted as open by itself
+      haveBegun = true;
+    }
   }
-  // The invocation is counted as open by itself.
-  for (size_t i = 0; i < begun; ++i)
-    core.device->submissions.end();
   // Executors may be asleep, as nobody else rings for these.
-  if (begun != 0)
+  if (haveBegun)
     core.device->wakeFor(false);
 }
 
