@@ -1,6 +1,7 @@
 // Threads for callbacks that may block: more while some do, fewer after a quiet time.
 #include "runtime/queue/callback_threads.h"
 
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -26,7 +27,7 @@ void CallbackThreads::add(const CallbackJob &job) {
   Lock lock(mutex);
   jobs.push_back(job);
   if (numIdle() == 0)
-    (void)addThread(); // without it the job waits for the threads that are there
+    tryAddThread();
   // The first job is for who looks out; somebody else has to look after the next one. All are told:
   // they wait for different things, and one that waits for a job to end might take the only call.
   if (isLookedOut && jobs.size() == 1)
@@ -51,6 +52,14 @@ Status CallbackThreads::addThread() {
   }
   threads.splice(threads.end(), one); // iterators stay good
   return {};
+}
+
+/// Without it jobs wait for the threads that are there.
+void CallbackThreads::tryAddThread() {
+  try {
+    (void)addThread();
+  } catch (const std::bad_alloc &) { // neither for the thread, nor to say so
+  }
 }
 
 void CallbackThreads::joinEnded(Lock &lock) {
@@ -111,7 +120,7 @@ void CallbackThreads::runFirst(Lock &lock) {
   ++numActive;
   lastBegin = SteadyClock::now();
   if (!jobs.empty() && numIdle() == 0)
-    (void)addThread(); // somebody has to look after the next one, too
+    tryAddThread(); // somebody has to look after the next one, too
   lock.unlock();
   job.run(job.owner, job.entry);
   lock.lock();

@@ -42,7 +42,7 @@ public:
 
   /// Sees to it that there is a thread. SystemError if there is none to be had.
   Status ensureThread();
-  /// After a success of ensureThread(). Waits for nothing.
+  /// After a success of ensureThread(). Waits for nothing. If it throws, nothing was added.
   void add(const CallbackJob &job);
 
   uint32_t numThreads();
@@ -56,6 +56,7 @@ private:
   bool awaitJob(Lock &lock);
   void runFirst(Lock &lock);
   Status addThread();
+  void tryAddThread();
   void joinEnded(Lock &lock);
   uint32_t numIdle() const { return static_cast<uint32_t>(threads.size()) - numRunning; }
 

@@ -7,6 +7,7 @@
 #include "runtime/sync/per_thread.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -132,7 +133,11 @@ void Core::runCallbacks() {
       }
       // The place stays pinned until the callback has returned on its thread.
       place.pin();
-      device->callbacks.add({callBackOnThread, this, *entry});
+      try {
+        device->callbacks.add({callBackOnThread, this, *entry});
+      } catch (const std::bad_alloc &) {
+        callBackOnThread(this, *entry); // here, rather than never
+      }
     }
   } while (!callbackTurns.compare_exchange_strong(seen, 0, std::memory_order_acq_rel));
 }
