@@ -91,15 +91,14 @@ PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) 
 
 /// Under the lock. That all fit at a time is asked for when they are made: ranks make them in one
 /// order, and start them in others, where each could hold what another one waits for.
-Status PartitionedCollectives::takeRoom(PartitionedCollective &request) {
-  if (request.room > admission.allRoom() - roomTaken)
-    return {StatusCode::Again,
-            request.subject + " needs up to " + std::to_string(request.room) +
-                " bytes of a rank's arena, of which the requests that there are need " +
-                std::to_string(roomTaken) + " of " + std::to_string(admission.allRoom()) +
-                ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher"};
-  roomTaken += request.room;
-  return {};
+Status PartitionedCollectives::checkRoom(const PartitionedCollective &request) const {
+  if (request.room <= admission.allRoom() - roomTaken)
+    return {};
+  return {StatusCode::Again,
+          request.subject + " needs up to " + std::to_string(request.room) +
+              " bytes of a rank's arena, of which the requests that there are need " +
+              std::to_string(roomTaken) + " of " + std::to_string(admission.allRoom()) +
+              ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher"};
 }
 
 StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
@@ -108,26 +107,27 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   if (core.fabric->failed())
     return core.fabric->failure();
   // The shape stays while the request has it.
-  auto held = admission.hold(terms.signature, terms.spec);
-  if (!held.ok())
-    return held.status();
-  auto request = build(terms, **held);
-  Status refused = request.status();
+  auto shape = admission.hold(terms.signature, terms.spec);
+  if (!shape.ok())
+    return shape.status();
+  // What comes to nothing must not keep it.
+  const auto letGo = [this](Collective *refused) { admission.letGo(*refused); };
+  std::unique_ptr<Collective, decltype(letGo)> held(*shape, letGo);
+  auto request = build(terms, *held);
+  if (!request.ok())
+    return request.status();
+  std::lock_guard lock(mutex);
+  if (Status room = checkRoom(**request); !room.ok())
+    return room;
   // Numbers follow the order of making, which has to be alike on all ranks: they pair epochs.
-  if (refused.ok()) {
-    std::lock_guard lock(mutex);
-    refused = takeRoom(**request);
-    if (refused.ok()) {
-      (*request)->subject += ", request " + std::to_string(nextNumber);
-      (*request)->id = transport::partitionedIdOf(nextNumber++);
-      PartitionedCollective *made = request->get();
-      all.emplace(made, std::move(*request));
-      return made;
-    }
-  }
-  // A refused request must not keep the shape.
-  admission.letGo(**held);
-  return refused;
+  (*request)->subject += ", request " + std::to_string(nextNumber);
+  (*request)->id = transport::partitionedIdOf(nextNumber);
+  PartitionedCollective *made = request->get();
+  all.emplace(made, std::move(*request));
+  ++nextNumber;
+  roomTaken += made->room;
+  held.release();
+  return made;
 }
 
 Submission PartitionedCollectives::submissionOf(PartitionedCollective &request) const {

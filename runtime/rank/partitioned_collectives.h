@@ -98,7 +98,7 @@ private:
   Status checkCommunicator() const;
   StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
                                                          Collective &shape) const;
-  Status takeRoom(PartitionedCollective &request);
+  Status checkRoom(const PartitionedCollective &request) const;
   Status checkReady(const PartitionedCollective &request) const;
   template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
   Status ended(PartitionedCollective &request, const Status &result);
