@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <new>
 
 namespace occl::daemon {
 
@@ -18,16 +19,24 @@ uint64_t WorkspacePool::classOf(uint64_t bytes) {
 }
 
 std::byte *WorkspacePool::acquire(uint64_t bytes) {
-  std::vector<std::byte *> &stack = stacks[classOf(bytes)];
-  if (stack.empty())
-    return static_cast<std::byte *>(std::aligned_alloc(kAlignment, classOf(bytes)));
-  std::byte *block = stack.back();
-  stack.pop_back();
-  return block;
+  try {
+    std::vector<std::byte *> &stack = stacks[classOf(bytes)];
+    if (stack.empty())
+      return static_cast<std::byte *>(std::aligned_alloc(kAlignment, classOf(bytes)));
+    std::byte *block = stack.back();
+    stack.pop_back();
+    return block;
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
 }
 
 void WorkspacePool::release(std::byte *block, uint64_t bytes) {
-  stacks[classOf(bytes)].push_back(block);
+  try {
+    stacks[classOf(bytes)].push_back(block);
+  } catch (const std::bad_alloc &) { // it cannot be kept
+    std::free(block);
+  }
 }
 
 } // namespace occl::daemon

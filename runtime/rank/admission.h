@@ -100,6 +100,8 @@ public:
   }
 
 private:
+  struct Taken;
+
   IdState *find(uint64_t id);
   IdState &sequenceOf(uint64_t id);
   StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);

@@ -138,6 +138,7 @@ void Admission::reclaimSome() {
 
 OpenInvocation *Admission::takeInvocation() {
   if (idle.empty()) {
+    idle.reserve(invocations.size() + 1); // so that none needs memory to be given back
     invocations.push_back(std::make_unique<OpenInvocation>());
     return invocations.back().get();
   }
@@ -266,6 +267,27 @@ void Admission::setOptions(OpenInvocation &invocation, const Submission &submiss
   }
 }
 
+/// What an invocation has taken before it is one; given back unless it becomes one.
+struct Admission::Taken {
+  Admission &of;
+  IdState &id;
+  RequestId request = 0;
+  OpenInvocation *fresh = nullptr;
+
+  ~Taken() {
+    if (request != 0)
+      of.core.requests.cancel(request);
+    if (!fresh)
+      return;
+    id.named = nullptr;
+    of.idle.push_back(fresh);
+  }
+  void keep() {
+    request = 0;
+    fresh = nullptr;
+  }
+};
+
 StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
                                               const Submission &submission) {
   if (!id.isActive)
@@ -288,29 +310,25 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
   if (!request)
     return again(core.requests.describeFull());
-  OpenInvocation *invocation = kept ? kept : takeInvocation();
+  Taken taken{*this, id, *request};
+  OpenInvocation *invocation = kept ? kept : taken.fresh = takeInvocation();
   invocation->core = &core;
   invocation->place = &core.place;
   invocation->collective = &shape;
   invocation->id = &id;
+  invocation->usesRing = usesRing;
+  setOptions(*invocation, submission);
+  // Only an invocation from scratch needs memory; without any nothing stays taken.
+  if (Status memory = kept ? Status() : reserveMemory(*invocation); !memory.ok())
+    return memory;
+  taken.keep();
   // The kept one leaves the place of its old ordinal, and brings its memory along.
   if (kept) {
     id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
     giveBack(kept->scaled);
   }
   invocation->ordinal = id.nextOrdinal;
-  invocation->usesRing = usesRing;
   invocation->partitions = submission.partitions;
-  setOptions(*invocation, submission);
-  // Only an invocation from scratch needs memory; without any nothing stays taken.
-  Status memory = kept ? Status() : reserveMemory(*invocation);
-  if (!memory.ok()) {
-    if (*request != 0)
-      core.requests.cancel(*request);
-    id.named = nullptr;
-    idle.push_back(invocation);
-    return memory;
-  }
   // The shape may be gone when the readers of this block are asked for.
   RankList &ringReaders = id.ringReaders[id.nextOrdinal % AnnounceCell::kRecords];
   ringReaders = usesRing ? shape.recordReaders : nullptr;

@@ -8,6 +8,7 @@
 #include "runtime/exec/reduce/fold_host.h"
 
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace occl::daemon {
@@ -115,24 +116,24 @@ StatusOr<Admitted> Admission::submitScaled(std::unique_lock<LightMutex> &lock, C
   auto taken = takeScaled(id, shape, submission);
   if (!taken.ok())
     return taken.status();
-  ScaledInput scaled = *taken;
+  // Given back unless an invocation keeps it.
+  const auto giveItBack = [this](ScaledInput *refused) { giveBack(*refused); };
+  std::unique_ptr<ScaledInput, decltype(giveItBack)> scaled(&*taken, giveItBack);
   // The count keeps the shape while the lock is free.
   ++shape.unreclaimed;
   lock.unlock();
   if (submission.partitions)
-    submission.partitions->readCopy(reinterpret_cast<char *>(scaled.data),
+    submission.partitions->readCopy(reinterpret_cast<char *>(scaled->data),
                                     scaleOf(shape, submission));
   else
-    fill(scaled, shape, submission);
+    fill(*scaled, shape, submission);
   lock.lock();
   --shape.unreclaimed;
   Submission changed = submission;
-  changed.input = scaled.data;
+  changed.input = scaled->data;
   auto admitted = submit(sequenceOf(submission.id), shape, changed);
-  if (admitted.ok())
-    admitted->invocation->scaled = scaled; // it may be over, and stays until it is reclaimed
-  else
-    giveBack(scaled);
+  if (admitted.ok()) // it may be over, and stays until it is reclaimed
+    admitted->invocation->scaled = *scaled.release();
   return admitted;
 }
 
