@@ -9,6 +9,7 @@
 #include "runtime/sync/deadline.h"
 
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -225,10 +226,17 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
   auto gpus = makeDeviceRanks(fabrics, *devices, *settings);
   if (!gpus.ok())
     return gpus.status();
+  // All or none: the program hears of no handle if one cannot be had.
+  const auto destroy = [](occlComm *comm) { occlCommDestroy(comm); };
+  std::vector<std::unique_ptr<occlComm, decltype(destroy)>> started;
+  started.reserve(numRanks);
   for (uint32_t r = 0; r < numRanks; ++r)
-    comms[r] =
+    started.emplace_back(
         startOn((*devices)[r], std::move(fabrics[r]), settings->options, std::move((*gpus)[r]))
-            .release();
+            .release(),
+        destroy);
+  for (uint32_t r = 0; r < numRanks; ++r)
+    comms[r] = started[r].release();
   return {};
 }
 
