@@ -103,8 +103,9 @@ typedef struct {
                        that its resident daemon takes of it while something is in flight, for each
                        kind of collective (floats and sum or others, LL and LL128 or Simple): at
                        most 64; default 16 */
-  uint32_t spinMicroseconds; /* spin budget at the front of the task queue; default: measured at
-                                start, or 5 in a resident daemon */
+  uint32_t spinMicroseconds; /* spin budget at the front of the task queue, at most 20000, as nobody
+                                looks at deadlines meanwhile; default: measured at start, or 5 in a
+                                resident daemon */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
   uint32_t maxInFlight;  /* requests at once, of what was started, and of what is complete, was

@@ -34,11 +34,15 @@ Status checkRanges(const occlConfig_t &given) {
   constexpr uint32_t kMaxWorkers = 256;
   constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
   constexpr uint32_t kMaxStreams = 1024;
+  // As long as executors sleep: who polls looks at deadlines and dead peers as late as who sleeps.
+  constexpr uint32_t kMaxSpinMicroseconds = 20000;
   // Zero is valid everywhere and stands for the default.
   if (given.preemption > 2)
     return invalid("config->preemption must be 1 (on), 2 (off) or 0 (on)");
   if (given.workers > kMaxWorkers)
     return invalid("config->workers must be at most 256");
+  if (given.spinMicroseconds > kMaxSpinMicroseconds)
+    return invalid("config->spinMicroseconds must be at most 20000");
   if (given.maxInFlight > daemon::RequestTable::kMaxCapacity)
     return invalid("config->maxInFlight must be at most 2^20");
   if (given.arenaBytes > kMaxArenaBytes)

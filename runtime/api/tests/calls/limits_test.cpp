@@ -38,6 +38,9 @@ TEST(Limits, OfAConfiguration) {
   using Config = occlConfig_t;
   EXPECT_EQ(tryConfig(with(&Config::workers, 256u)), "");
   EXPECT_EQ(tryConfig(with(&Config::workers, 257u)), "config->workers must be at most 256");
+  EXPECT_EQ(tryConfig(with(&Config::spinMicroseconds, 20000u)), "");
+  EXPECT_EQ(tryConfig(with(&Config::spinMicroseconds, 20001u)),
+            "config->spinMicroseconds must be at most 20000");
   EXPECT_EQ(tryConfig(with(&Config::maxInFlight, 1u << 20)), "");
   EXPECT_EQ(tryConfig(with(&Config::maxInFlight, (1u << 20) + 1)),
             "config->maxInFlight must be at most 2^20");
