@@ -16,9 +16,6 @@ using interpreter::StepStatus;
 
 namespace {
 
-/// For so many bytes a visit counts a slice.
-constexpr uint64_t kSliceBytes = 64 << 10;
-
 uint64_t idOf(const Terms &terms, uint32_t rank) {
   return transport::partitionedIdOf(terms.isSend ? transport::Pair{rank, terms.peer}
                                                  : transport::Pair{terms.peer, rank});
@@ -165,12 +162,11 @@ bool ReceiveRequest::read(const Counterpart &sender, plan::Range messages, uint3
                                 sender.reference + at, piece))
       return false;
     readBytes += piece;
-    slices += static_cast<uint32_t>((piece + kSliceBytes - 1) / kSliceBytes);
+    slices += transfer::slicesIn(piece);
   }
   if (readBytes < bytes)
     return true;
-  // A process that is alive now is the one that was read.
-  if (!sharesAddresses && bytes != 0 && core.fabric->isDead(party.peer))
+  if (bytes != 0 && !transfer::wasReadOf(*core.fabric, party.peer, sharesAddresses))
     return false;
   for (uint64_t m = messages.begin; m < messages.end; ++m)
     arrivals.add(m);

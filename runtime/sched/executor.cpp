@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace occl::daemon {
@@ -31,14 +31,17 @@ constexpr uint64_t kLongVisit = 50000; // nanoseconds
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
 
-Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
+/// Memory of a peer cannot be read, for the reason that is errno's.
+void failFor(Core &core, const OpenInvocation &invocation, uint32_t peer) {
+  const int error = errno; // before anything else sets it
+  if (core.fabric->spreadFailureOf(peer))
+    return;
   if (invocation.operation && !invocation.operation->error().ok())
-    return invocation.operation->error();
-  return {StatusCode::PeerFailed, invocation.subject() + ": the buffers of rank " +
-                                      std::to_string(peer) + " cannot be read (" +
-                                      std::strerror(errno) +
-                                      "): its process is gone, or it has released them before "
-                                      "they were read"};
+    return core.fabric->fail(invocation.operation->error());
+  core.fabric->fail({StatusCode::PeerFailed,
+                     invocation.subject() + ": the buffers of rank " + std::to_string(peer) +
+                         " cannot be read (" + std::generic_category().message(error) +
+                         "): its process is gone, or it has released them before they were read"});
 }
 
 uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
@@ -158,6 +161,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   uint32_t looksWhileIdle = 0;
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
+    if (step.status == interpreter::StepStatus::PeerLost) {
+      failFor(core, invocation, step.obstacle.peer);
+      outcome.failed = true;
+    }
     if (step.slices != 0) {
       outcome.moved = true;
       polling = {};
@@ -169,11 +176,6 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     const bool wereRung = step.slices != 0 && invocation.collective->firstStepRingsReaders;
     if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.usesRing))
       core.ringReaders(*invocation.collective);
-    if (step.status == interpreter::StepStatus::PeerLost) {
-      if (!core.fabric->spreadFailureOf(step.obstacle.peer))
-        core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
-      outcome.failed = true;
-    }
     outcome.instruction = context.instruction;
     if (step.status != interpreter::StepStatus::Blocked)
       break;

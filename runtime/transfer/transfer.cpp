@@ -2,6 +2,7 @@
 #include "runtime/transfer/transfer.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace occl::transfer {
 
@@ -16,12 +17,6 @@ namespace {
 constexpr uint64_t kPieceBytes = 32 << 10;
 /// Of data that are read where they lie: between two looks whether the sender has failed.
 constexpr uint64_t kReferredPieceBytes = 256 << 10;
-/// For so many bytes a visit counts a slice.
-constexpr uint64_t kSliceBytes = 64 << 10;
-
-uint32_t slicesIn(uint64_t bytes) {
-  return static_cast<uint32_t>((bytes + kSliceBytes - 1) / kSliceBytes);
-}
 
 std::string nameOfType(uint64_t type) {
   return type < kNumDataTypes ? nameOf(static_cast<DataType>(type)) : "an unknown type";
@@ -45,6 +40,13 @@ bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddres
     std::memcpy(to, source, bytes);
   // Data that may have changed before they were read do not count.
   return !memory.mayHaveChanged();
+}
+
+bool wasReadOf(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddresses) {
+  if (sharesAddresses || !fabric.isDead(peer))
+    return true;
+  errno = ESRCH;
+  return false;
 }
 
 StepResult Parts::run(BlockContext &context, uint32_t maxSlices) {
@@ -210,8 +212,7 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
       context.tile += bytes;
       if (bytes < rest)
         continue;
-      // A process that is alive now is the one that was read.
-      if (!sharesAddresses && fabric.isDead(peer))
+      if (!wasReadOf(fabric, peer, sharesAddresses))
         return lost();
       ring.skip(sizeof(Line)); // it stands for the sender's buffer
       release();

@@ -56,6 +56,15 @@ public:
 /// count that may have changed before they were read: false, with errno.
 bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddresses, char *to,
                   interpreter::Reference from, uint64_t bytes);
+/// After that: whether it was memory of rank `peer` that was read, since a process that is alive
+/// now is the one that was read. False, with errno.
+bool wasReadOf(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddresses);
+
+/// That a visit counts for so many bytes.
+constexpr uint32_t slicesIn(uint64_t bytes) {
+  constexpr uint64_t kSliceBytes = 64 << 10;
+  return static_cast<uint32_t>((bytes + kSliceBytes - 1) / kSliceBytes);
+}
 
 /// This rank's end of the transfers to, or from, one rank. Thread safety: one thread at a time,
 /// that has claimed the task of the parts; those of one end are run one after the other.

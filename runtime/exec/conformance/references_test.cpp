@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <sys/wait.h>
@@ -142,7 +143,9 @@ TEST_F(OneMessage, AReferenceBeyondTheMappedMemoryIsAnError) {
   char small[64];
   PeerMemory memory = {small, sizeof small, 0};
   simulation->invocation(1).peerMemory = &memory;
+  errno = 0;
   EXPECT_EQ(run(1).status, StepStatus::PeerLost);
+  EXPECT_EQ(errno, EFAULT);
 }
 
 /// Rank `from` fails while rank `reader` reads its buffer: the word that says so lies in what is
@@ -170,7 +173,9 @@ TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
     EXPECT_EQ(run(0).status, StepStatus::Blocked);
     FailsMeanwhile fails(*simulation, 1, 0);
     std::memset(simulation->input(0), 7, 400);
+    errno = 0;
     StepResult result = run(1);
+    EXPECT_EQ(errno, ECANCELED) << mapped;
     EXPECT_EQ(simulation->output(1)[399], 7) << "it has read what was stored later";
     EXPECT_EQ(result.status, StepStatus::PeerLost) << mapped;
     EXPECT_EQ(result.obstacle.peer, 0u);

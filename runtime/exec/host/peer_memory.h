@@ -4,6 +4,7 @@
 #include "runtime/exec/step/invocation.h"
 #include "runtime/sync/atomic.h"
 
+#include <cerrno>
 #include <cstdint>
 
 namespace occl::interpreter {
@@ -19,21 +20,28 @@ struct PeerMemory {
   /// has not been completed by this rank, too. Null where there is no such word.
   const Atomic<uint32_t> *failedBy = nullptr;
 
-  /// Where `bytes` at a mapped reference lie here; nullptr if they do not lie in the memory.
+  /// Where `bytes` at a mapped reference lie here; nullptr, with errno, if they do not lie in the
+  /// memory.
   char *at(Reference reference, uint64_t bytes) const {
     uint64_t offset = reference & ~kMappedReference;
-    return offset <= mappedBytes && bytes <= mappedBytes - offset ? mapped + offset : nullptr;
+    if (offset <= mappedBytes && bytes <= mappedBytes - offset)
+      return mapped + offset;
+    errno = EFAULT;
+    return nullptr;
   }
   /// Copies `bytes` at a reference that is not mapped. Bounded: the kernel copies or refuses.
   /// False, with errno, if the process or its memory is gone; then anything may have been written.
   bool read(Reference reference, char *to, uint64_t bytes) const;
   /// Whether what was read of the rank's buffers before this call may be what its program has
-  /// stored to them after its call had returned an error.
+  /// stored to them after its call had returned an error: true, with errno.
   bool mayHaveChanged() const {
     if (!failedBy)
       return false;
     threadFence(std::memory_order_acquire); // the word is read after all of that
-    return failedBy->load(std::memory_order_relaxed) != 0;
+    if (failedBy->load(std::memory_order_relaxed) == 0)
+      return false;
+    errno = ECANCELED;
+    return true;
   }
 
 private:
