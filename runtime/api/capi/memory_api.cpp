@@ -19,7 +19,9 @@ occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory) {
     // On a device the allocation may have failed because the communicator has.
     if (Status failure = comm->daemon->failure(); comm->gpu && !failure.ok())
       return failure;
-    uint64_t size = comm->gpu ? comm->gpu->settings().bytes : heap.size();
+    // A device's memory holds the arena, too.
+    const uint64_t size =
+        comm->gpu ? comm->gpu->settings().bytes - comm->gpu->settings().arenaBytes : heap.size();
     // Other threads may free memory meanwhile, so this is no final answer.
     return {StatusCode::Again, "occlMemAlloc: no " + std::to_string(bytes) +
                                    " bytes in a row are free in the heap of " +
