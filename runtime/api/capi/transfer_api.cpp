@@ -48,8 +48,9 @@ public:
   /// From this rank to itself, unless it lies there.
   void keep(const void *from, uint64_t fromDisplacement, uint64_t sent, void *to,
             uint64_t toDisplacement, uint64_t received) {
-    // Equal sizes at one address: the data lie where they belong.
-    if (sent == received && at(from, fromDisplacement) == at(to, toDisplacement))
+    // Equal sizes at one address: the data lie where they belong. None are at NULL.
+    if (sent == received && at(from, fromDisplacement) == at(to, toDisplacement) &&
+        (from || sent == 0))
       return;
     send(rank(), from, fromDisplacement, sent);
     receive(rank(), to, toDisplacement, received);

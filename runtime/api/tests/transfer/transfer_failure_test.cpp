@@ -242,6 +242,19 @@ TEST(TransferFailure, WhatIsRefused) {
   });
 }
 
+/// Nothing but a rank's own block is to be moved.
+TEST(TransferFailure, ABlockOfOnesOwnWithoutBuffersIsRefused) {
+  Ranks ranks(1);
+  const uint64_t five[1] = {5}, none[1] = {0};
+  const auto exchange = [&](const uint64_t *counts) {
+    return occlAllToAllv(nullptr, counts, none, nullptr, counts, none, occlInt32, ranks[0],
+                         nullptr);
+  };
+  EXPECT_EQ(exchange(five), occlInvalidArgument);
+  expectSaid(occlGetLastError(), "buffer is NULL and count is 5");
+  EXPECT_EQ(exchange(none), occlSuccess);
+}
+
 /// A rank whose own counts disagree has a pair that disagrees: all ranks learn that.
 TEST(TransferFailure, OwnCountsThatDisagree) {
   constexpr uint32_t kRanks = 3;
