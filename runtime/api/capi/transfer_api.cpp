@@ -91,7 +91,7 @@ public:
 private:
   void add(bool isSend, uint32_t peer, char *buffer, uint64_t displacement, uint64_t count) {
     constexpr uint64_t kMostElements = uint64_t{1} << 58;
-    if (displacement > kMostElements)
+    if (displacement > kMostElements && wrong.empty())
       wrong = "displacement " + std::to_string(displacement) + " is more than 2^58";
     transfers.push_back({isSend, peer, {at(buffer, displacement), count, type}});
   }
@@ -103,7 +103,7 @@ private:
   const occlComm &comm;
   const occlDataType_t given;
   DataType type = DataType::Uint8;
-  std::string wrong;
+  std::string wrong; // with the first that is
   std::vector<daemon::Transfer> transfers;
 };
 
