@@ -26,7 +26,7 @@ bool LaneRun::run() {
   task.meter.madeAlone(driver.slices(), total > waiting ? total - waiting : 0, numWaits, waiting);
   // False after a failure: an executor ends it with all others.
   if (!core.device->board.completeInLane(invocation, total)) {
-    leave();
+    leave(true);
     return false;
   }
   Device &device = *core.device; // it stays, the core perhaps not
@@ -67,8 +67,8 @@ bool LaneRun::mayStay() {
          offers.goOn();
 }
 
-/// What an executor would have left behind.
-void LaneRun::leave() {
+/// What an executor would have left behind. `isCounted`: its steps are, in its counters.
+void LaneRun::leave(bool isCounted) {
   task.context = driver.context();
   // Executors set the result, which the caller takes from the invocation.
   invocation.own.expect();
@@ -77,7 +77,7 @@ void LaneRun::leave() {
   if (waitBegin == 0)
     waitBegin = begin;
   // Steps so far count as one visit.
-  if (driver.slices() != 0)
+  if (driver.slices() != 0 && !isCounted)
     task.meter.ran(driver.slices(), begin, std::max(begin, waitBegin - waiting));
   const auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   // It has a deadline and is open for executors from here on.

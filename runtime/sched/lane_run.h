@@ -41,7 +41,7 @@ private:
   /// Waits until all is done. False: leaves. `hasRung`: for the first steps.
   bool await(bool hasRung);
   bool mayStay();
-  void leave();
+  void leave(bool isCounted = false);
 
   OpenInvocation &invocation;
   Core &core;
