@@ -5,6 +5,7 @@
 
 #include "occl_partitioned_collectives.h"
 
+#include <errno.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -289,15 +290,19 @@ static inline int mpixOperation(MPI_Op op, const struct mpixBuffer *buffer, occl
 
 /* Leaves what is not in the info as it is. */
 static inline int mpixHint(MPI_Info info, const char *key, uint64_t *value) {
-  char text[32], *end;
-  int isThere = 0;
+  char text[32], *end; /* as long as any number */
+  int isThere = 0, length = 0;
   if (info == MPI_INFO_NULL)
     return MPI_SUCCESS;
-  MPI_Info_get(info, key, (int)sizeof text - 1, text, &isThere);
+  MPI_Info_get_valuelen(info, key, &length, &isThere);
   if (!isThere)
     return MPI_SUCCESS;
+  if (length >= (int)sizeof text)
+    return mpixFail(MPI_ERR_INFO_VALUE, "%s has %d characters, which is no number", key, length);
+  MPI_Info_get(info, key, (int)sizeof text - 1, text, &isThere);
+  errno = 0;
   *value = strtoull(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end != '\0')
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno == ERANGE)
     return mpixFail(MPI_ERR_INFO_VALUE, "%s is '%s', which is no number", key, text);
   return MPI_SUCCESS;
 }

@@ -1,7 +1,9 @@
 // Which of MPI's types are elements one behind the other, and of what.
 #include "runtime/api/tests/mpix/ranks.h"
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace occl::mpix::testing {
@@ -169,6 +171,24 @@ TEST(Types, AnExtentCountsBetweenTwoElementsAlone) {
   EXPECT_EQ(mpixBufferOf(1, 2, wide, &buffer), MPI_ERR_TYPE);
   EXPECT_EQ(mpixBufferOf(2, 0, wide, &buffer), MPI_SUCCESS);
   MPI_Type_free(&wide);
+}
+
+/// Of more digits than are looked at, and of a number that has no 64 bits.
+TEST(Hints, WhatIsLongerThanANumberIsNone) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  uint64_t value = 0;
+  MPI_Info_set(info, "number", "18446744073709551615");
+  EXPECT_EQ(mpixHint(info, "number", &value), MPI_SUCCESS) << MPIX_Error_text();
+  EXPECT_EQ(value, UINT64_MAX);
+  for (const std::string &wrong :
+       {std::string("18446744073709551616"), std::string(31, '0') + "4", std::string(40, '0')}) {
+    MPI_Info_set(info, "number", wrong.c_str());
+    EXPECT_EQ(mpixHint(info, "number", &value), MPI_ERR_INFO_VALUE) << wrong;
+    EXPECT_TRUE(hasText("no number")) << MPIX_Error_text();
+  }
+  EXPECT_EQ(mpixHint(info, "another", &value), MPI_SUCCESS);
+  MPI_Info_free(&info);
 }
 
 } // namespace
