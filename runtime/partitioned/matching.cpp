@@ -16,9 +16,9 @@ struct Matching::Channel {
   const uint32_t peer;
   transfer::RingSource source;
   transfer::RingSink sink;
-  std::deque<Notice> waiting;                    // for room in the ring
-  std::map<std::pair<bool, uint64_t>, Tag> tags; // by whether this rank sends, and tag
-  std::unordered_map<uint64_t, Party *> mine;    // by serial
+  std::deque<Notice> waiting; // for room in the ring
+  Tags tags;
+  std::unordered_map<uint64_t, Party *> mine;                        // by serial
   std::unordered_map<uint64_t, std::unique_ptr<Counterpart>> theirs; // by serial
   /// What a request that is freed had, and the peer has not let go of.
   struct Retired {
@@ -100,7 +100,8 @@ Status Matching::add(Party &party) {
   party.serial = nextSerial++;
   channel.mine.emplace(party.serial, &party);
   // The k-th of a tag here is for the k-th there.
-  Tag &tag = channel.tags[{party.isSend, party.tag}];
+  const auto entry = channel.tags.try_emplace({party.isSend, party.tag}).first;
+  Tag &tag = entry->second;
   party.number = tag.nextMine++;
   Notice notice;
   notice.kind = Notice::Made;
@@ -124,7 +125,21 @@ Status Matching::add(Party &party) {
   }
   Counterpart &counterpart = *theirs->second;
   tag.theirs.erase(theirs);
+  dropIfAsNew(channel, entry);
   return match(channel, party, counterpart);
+}
+
+void Matching::dropIfAsNew(Channel &channel, Tags::iterator tag) {
+  if (tag->second.isAsNew())
+    channel.tags.erase(tag);
+}
+
+size_t Matching::numOpenTags() {
+  std::lock_guard lock(mutex);
+  size_t number = 0;
+  for (const auto &channel : channels)
+    number += channel ? channel->tags.size() : 0;
+  return number;
 }
 
 void Matching::remove(Party &party) {
@@ -140,7 +155,7 @@ void Matching::remove(Party &party) {
       write(channel, {.kind = Notice::LetGo, .serial = serial});
   } else {
     // Not matched: its number stays used, so that of the peer finds nobody.
-    channel.tags[{party.isSend, party.tag}].mine.erase(party.number);
+    channel.tags.at({party.isSend, party.tag}).mine.erase(party.number);
   }
   write(channel, {.kind = Notice::Freed, .serial = party.serial});
   // The peer may still read the words, unless it has let go of them.
@@ -258,7 +273,8 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   made->messages = MessageWords(made->header, messages);
   made->reference = notice.reference;
   made->onDevice = {notice.deviceWords, notice.deviceBuffer};
-  Tag &tag = channel.tags[{!made->isSend, notice.tag}];
+  const auto entry = channel.tags.try_emplace({!made->isSend, notice.tag}).first;
+  Tag &tag = entry->second;
   made->number = tag.nextTheirs++;
   Counterpart &counterpart = *made;
   // The peer gives each serial once.
@@ -267,11 +283,15 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   if (const auto mine = tag.mine.find(counterpart.number); mine != tag.mine.end()) {
     Party &party = *mine->second;
     tag.mine.erase(mine);
+    dropIfAsNew(channel, entry);
     return match(channel, party, counterpart);
   }
   // That of this rank may have been made and freed before: then nobody asks for it.
-  if (counterpart.number >= tag.nextMine)
+  counterpart.isWaiting = counterpart.number >= tag.nextMine;
+  if (counterpart.isWaiting)
     tag.theirs.emplace(counterpart.number, &counterpart);
+  else
+    dropIfAsNew(channel, entry);
   return {};
 }
 
@@ -287,8 +307,7 @@ void Matching::takeFreed(Channel &channel, uint64_t serial) {
   counterpart.header = nullptr;
   write(channel, {.kind = Notice::LetGo, .serial = serial});
   // The next one of this rank with its number is told that it is gone.
-  const Tag &tag = channel.tags[{!counterpart.isSend, counterpart.tag}];
-  if (counterpart.number < tag.nextMine)
+  if (!counterpart.isWaiting)
     channel.theirs.erase(found);
 }
 
@@ -320,10 +339,9 @@ Status Matching::match(Channel &channel, Party &party, Counterpart &counterpart)
   const auto side = [](uint32_t rank, bool isSend, const Shape &shape) {
     return "rank " + std::to_string(rank) + (isSend ? " sends " : " receives ") + shape.describe();
   };
-  return {StatusCode::Mismatch,
-          party.describe(fabric.rank()) + ", number " + std::to_string(party.number) +
-              " of its tag: ranks disagree: " + side(fabric.rank(), party.isSend, party.shape) +
-              ", " + side(channel.peer, counterpart.isSend, counterpart.shape)};
+  return {StatusCode::Mismatch, party.describe(fabric.rank()) + ": ranks disagree: " +
+                                    side(fabric.rank(), party.isSend, party.shape) + ", " +
+                                    side(channel.peer, counterpart.isSend, counterpart.shape)};
 }
 
 Status Matching::damaged(uint32_t peer) const {

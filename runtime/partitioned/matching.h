@@ -48,7 +48,8 @@ struct Counterpart {
   Atomic<bool> isFreed{false};
 
   // Under the matching's lock.
-  uint64_t number = 0; // of its tag
+  uint64_t number = 0;    // of its tag, while it waits there
+  bool isWaiting = false; // for a request of this rank
   Party *party = nullptr;
 };
 
@@ -66,7 +67,7 @@ struct Party {
 
   // Set by Matching::add.
   uint64_t serial = 0;
-  uint64_t number = 0; // of its tag
+  uint64_t number = 0; // of its tag, while it waits there
   Header *header = nullptr;
   uint64_t block = 0, blockBytes = 0; // where it lies
   bool isLetGo = false;               // under the matching's lock: by the peer
@@ -101,14 +102,21 @@ public:
   Status lookAtAll();
 
   Doorbell &bellOf(uint32_t peer) const;
+  /// Tags with requests that are not matched, in either direction, of all peers.
+  size_t numOpenTags();
 
 private:
-  /// The requests of a tag in one direction.
+  /// The requests of a tag in one direction. The next one here is for the next one there when as
+  /// many were made here as there and none waits for another: then the tag is as a new one, and
+  /// there is no entry.
   struct Tag {
     uint64_t nextMine = 0, nextTheirs = 0;
     std::map<uint64_t, Party *> mine;         // not matched, by number
     std::map<uint64_t, Counterpart *> theirs; // likewise
+
+    bool isAsNew() const { return mine.empty() && theirs.empty() && nextMine == nextTheirs; }
   };
+  using Tags = std::map<std::pair<bool, uint64_t>, Tag>; // by whether this rank sends, and tag
   struct Channel;
 
   Channel &channelTo(uint32_t peer);
@@ -122,6 +130,7 @@ private:
   void takeFreed(Channel &channel, uint64_t serial);
   void takeLetGo(Channel &channel, uint64_t serial);
   void takeBound(Channel &channel, const Notice &notice);
+  static void dropIfAsNew(Channel &channel, Tags::iterator tag);
   Status match(Channel &channel, Party &party, Counterpart &counterpart);
   Status damaged(uint32_t peer) const;
 

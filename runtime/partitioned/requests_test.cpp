@@ -229,5 +229,79 @@ TEST_F(RequestsTest, AnEndBeyondTheEpoch) {
   EXPECT_EQ(sender().wait(*send).code(), StatusCode::InternalError);
 }
 
+/// The pairing alone: sends of rank 0 to rank 1, of which both know what the other one has told.
+class MatchingTest : public testing::Test {
+protected:
+  struct Side {
+    Side(daemon::Fabric &fabric, Doorbell &bell, bool isSend)
+        : matching(fabric, bell), isSend(isSend) {}
+    Party &add(uint64_t tag) {
+      parties.push_back(std::unique_ptr<Party>(
+          new Party{isSend, isSend ? 1u : 0u, tag, {1, 1, DataType::Int32, 1}, 0}));
+      EXPECT_TRUE(matching.add(*parties.back()).ok());
+      return *parties.back();
+    }
+    Matching matching;
+    const bool isSend;
+    std::vector<std::unique_ptr<Party>> parties;
+  };
+  MatchingTest() : made(std::move(*daemon::testing::makeThreadFabrics(2, kArenaBytes))) {}
+  void look() {
+    for (int turn = 0; turn < 2; ++turn) {
+      EXPECT_TRUE(sender.matching.lookAtAll().ok());
+      EXPECT_TRUE(receiver.matching.lookAtAll().ok());
+    }
+  }
+  void expectPair(Party &send, Party &receive) {
+    look();
+    const Counterpart *there = send.counterpart.load(), *here = receive.counterpart.load();
+    ASSERT_TRUE(there && here);
+    EXPECT_EQ(there->serial, receive.serial);
+    EXPECT_EQ(here->serial, send.serial);
+  }
+  void expectOpenTags(size_t number) {
+    look();
+    EXPECT_EQ(sender.matching.numOpenTags(), number);
+    EXPECT_EQ(receiver.matching.numOpenTags(), number);
+  }
+
+  daemon::testing::ThreadFabrics made;
+  Side sender{*made.fabrics[0], made.bells[0]->bell(), true},
+      receiver{*made.fabrics[1], made.bells[1]->bell(), false};
+};
+
+/// A program may take a new tag for each request.
+TEST_F(MatchingTest, NothingIsKeptOfTagsWhoseRequestsAreAllMatched) {
+  for (uint64_t tag = 0; tag < 20; ++tag) {
+    Party *send = tag % 2 == 0 ? &sender.add(tag) : nullptr;
+    Party &receive = receiver.add(tag);
+    expectPair(send ? *send : sender.add(tag), receive);
+  }
+  expectOpenTags(0);
+  Party &waits = sender.add(77);
+  expectOpenTags(1);
+  expectPair(waits, receiver.add(77));
+  expectOpenTags(0);
+}
+
+/// Pairs go on as they would have, whatever was freed before the peer's came.
+TEST_F(MatchingTest, AForgottenTagPairsAsBefore) {
+  expectPair(sender.add(5), receiver.add(5));
+  sender.matching.remove(sender.add(5));
+  sender.matching.remove(sender.add(5));
+  expectOpenTags(1);
+  receiver.add(5);
+  expectOpenTags(1);
+  Party &gone = receiver.add(5);
+  expectOpenTags(0);
+  EXPECT_TRUE(gone.counterpart.load()->isFreed.load());
+  for (const auto &party : receiver.parties)
+    receiver.matching.remove(*party);
+  Party &receive = receiver.add(5);
+  expectOpenTags(1);
+  expectPair(sender.add(5), receive);
+  expectOpenTags(0);
+}
+
 } // namespace
 } // namespace occl::partitioned
