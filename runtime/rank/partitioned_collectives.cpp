@@ -7,7 +7,6 @@
 #include "runtime/rank/daemon.h"
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
-#include "runtime/sync/thread.h"
 
 #include <cstring>
 #include <mutex>
@@ -359,8 +358,6 @@ Status PartitionedCollectives::test(PartitionedCollective &request) {
 
 /// What is missing comes back as this rank, or another one, goes on with what is open.
 Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
-  constexpr uint32_t kLooksAwake = 200;
-  constexpr auto kSleep = std::chrono::microseconds(50);
   for (uint32_t looks = 0;; ++looks) {
     Status hasBegun = begun(request);
     if (hasBegun.code() != StatusCode::InProgress)
@@ -373,12 +370,8 @@ Status PartitionedCollectives::awaitBegin(PartitionedCollective &request) {
       hasMoved = Executor(*core.device).lookAtAll();
     }
     core.device->tick();
-    if (hasMoved)
-      continue;
-    // Awake for the first looks; room that takes longer is worth a sleep between two.
-    yieldProcessor();
-    if (looks >= kLooksAwake)
-      sleepFor(kSleep);
+    if (!hasMoved)
+      pauseAfter(looks);
   }
 }
 

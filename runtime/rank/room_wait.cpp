@@ -15,6 +15,13 @@ constexpr uint32_t kLooksAwake = 200;
 
 } // namespace
 
+void pauseAfter(uint32_t looks) {
+  constexpr auto kSleep = std::chrono::microseconds(50);
+  yieldProcessor();
+  if (looks >= kLooksAwake)
+    sleepFor(kSleep);
+}
+
 std::chrono::milliseconds RoomWait::waited() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(coarseNow() - since);
 }
@@ -45,13 +52,6 @@ Status RoomWait::look(const std::string &refusal) {
     isReported = true;
   }
   return {};
-}
-
-void RoomWait::pause() const {
-  constexpr auto kSleep = std::chrono::microseconds(50);
-  yieldProcessor();
-  if (looks >= kLooksAwake)
-    sleepFor(kSleep);
 }
 
 void RoomWait::withdraw() { core.roomWaits.remove(this); }

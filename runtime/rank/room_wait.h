@@ -17,6 +17,9 @@
 
 namespace occl::daemon {
 
+/// Between two looks whether there is room, after so many in vain: sleeps if there were many.
+void pauseAfter(uint32_t looks);
+
 /// Of one call whose thread waits, from its first refusal until it is admitted or given up. Used by
 /// its thread.
 class RoomWait {
@@ -33,8 +36,8 @@ public:
   /// The call has been refused, with this reason. Timeout, PeerFailed: it is not to be tried again,
   /// and the communicator has to fail.
   Status look(const std::string &refusal);
-  /// Between two tries, once what could be done has been done: sleeps if it has waited for long.
-  void pause() const;
+  /// Between two tries, once what could be done has been done.
+  void pause() const { pauseAfter(looks); }
   /// The first refusal.
   SteadyClock::time_point begin() const { return since; }
 
