@@ -3,7 +3,6 @@
 
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
-#include "runtime/sync/clock.h"
 
 #include <algorithm>
 #include <array>
@@ -98,47 +97,25 @@ StatusOr<Request *> Requests::make(Terms terms) {
   return request;
 }
 
-/// An invocation of one task, as transfers have: of which nobody hears but the peer, by words.
-std::unique_ptr<Epoch> Requests::prepareEpoch(Request &request) {
-  static const interpreter::Program kNone;
-  auto next = std::make_unique<Epoch>();
-  daemon::OpenInvocation &invocation = next->invocation;
-  invocation.core = &core;
-  invocation.place = &core.place;
-  invocation.collective = request.party.isSend ? &sends : &receives;
-  invocation.id = &request.sequence;
-  invocation.ordinal = request.epoch + 1;
-  // No plan: the request itself is what the task executes.
-  invocation.operation = &request;
-  invocation.deadline = coarseNow() + core.options.timeout;
-  invocation.times.reset(ticks());
-  invocation.view.program = &kNone;
-  // No rank announces it, so there is no standing to agree on.
-  invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
-  invocation.blocksLeft = 1;
-  invocation.tasks = {&next->task, 1};
-  invocation.exchange = &next->exchange;
-  next->task.renew(invocation);
-  // The epoch is over when its one task is.
-  next->exchange.expect(1);
-  return next;
-}
-
+/// Of an invocation of which nobody hears but the peer, by words.
 Status Requests::start(Request &request) {
   if (core.fabric->failed())
     return core.fabric->failure();
   if (request.active.load(std::memory_order_relaxed) != 0)
     return invalid(request.subject(request.epoch) +
                    " has been started, and not been waited for or tested to its end");
-  request.current = prepareEpoch(request);
+  request.current = std::make_unique<Epoch>();
   const uint64_t epoch = ++request.epoch;
+  daemon::OpenInvocation &invocation = request.current->invocation;
+  invocation.collective = request.party.isSend ? &sends : &receives;
+  invocation.id = &request.sequence;
+  invocation.ordinal = epoch;
+  // The epoch is over when its one task is, which executes the request itself.
+  request.current->exchange.expect(1);
+  core.open(invocation, request.current->task, request, request.current->exchange);
   request.party.header->started.store(epoch, std::memory_order_release);
   request.active.store(epoch, std::memory_order_release);
-  request.sequence.counters.submitted.add(1);
-  // Counted before it is on the board, so that a drain waits for it.
-  core.openTransfers.fetch_add(1, std::memory_order_relaxed);
-  core.device->submissions.add();
-  const std::array one = {&request.current->invocation};
+  const std::array one = {&invocation};
   core.device->board.submitTogether(one);
   threadFence(std::memory_order_seq_cst);
   request.peerBell().ringFenced(); // it may wait for this in prepare

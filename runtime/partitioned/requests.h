@@ -49,7 +49,6 @@ public:
 
 private:
   Status check(const Terms &terms) const;
-  std::unique_ptr<Epoch> prepareEpoch(Request &request);
   template <class Mark> Status mark(Request &request, Mark markAll);
   Status ended(Request &request);
   Status fail(const Status &cause);

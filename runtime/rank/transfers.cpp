@@ -63,35 +63,16 @@ Transfers::Known &Transfers::know(bool isSend, uint32_t peer) {
   return *known;
 }
 
-/// An invocation of one thread block, of which nobody hears but the pair's other rank, by its ring.
+/// An invocation of which nobody hears but the pair's other rank, by its ring.
 void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Known &known) {
-  static const interpreter::Program kNone;
-  OpenInvocation &invocation = direction.invocation;
   // Both ranks count a direction's transfers, so equal numbers belong together.
   direction.parts.firstNumber = known.next;
   known.next += direction.parts.parts.size();
-  invocation.core = &core;
-  invocation.place = &core.place;
-  invocation.collective = &known.shape;
-  invocation.id = &known.sequence;
-  invocation.ordinal = direction.parts.firstNumber;
   direction.parts.end = known.end.get();
-  // An invocation without a plan: its operation is executed instead.
-  invocation.operation = &direction.parts;
-  invocation.deadline = coarseNow() + core.options.timeout;
-  invocation.times.reset(ticks());
-  invocation.view.program = &kNone;
-  // No rank announces it, so there is no standing to agree on.
-  invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
-  invocation.blocksLeft = 1;
-  invocation.tasks = {&direction.task, 1};
-  invocation.exchange = &exchange;
-  invocation.hasCallback = exchange.hasCallback;
-  direction.task.renew(invocation);
-  known.sequence.counters.submitted.add(1);
-  // Counted before it is on the board, so that a drain waits for it.
-  core.openTransfers.fetch_add(1, std::memory_order_relaxed);
-  core.device->submissions.add();
+  direction.invocation.collective = &known.shape;
+  direction.invocation.id = &known.sequence;
+  direction.invocation.ordinal = direction.parts.firstNumber;
+  core.open(direction.invocation, direction.task, direction.parts, exchange);
 }
 
 /// Into directions. Nothing has been changed if it throws.

@@ -56,6 +56,27 @@ uint32_t Core::countOpen(bool hasCallback, bool isOwn) {
   return device->submissions.add();
 }
 
+void Core::open(OpenInvocation &invocation, BlockTask &task, transfer::Operation &operation,
+                Exchange &exchange) {
+  static const interpreter::Program kNone;
+  invocation.core = this;
+  invocation.place = &place;
+  invocation.operation = &operation;
+  invocation.deadline = coarseNow() + options.timeout;
+  invocation.times.reset(ticks());
+  invocation.view.program = &kNone;
+  // No rank announces it, so there is no standing to agree on.
+  invocation.announcedBelow.store(fabric->numRanks() + 1, std::memory_order_relaxed);
+  invocation.blocksLeft = 1;
+  invocation.tasks = {&task, 1};
+  invocation.exchange = &exchange;
+  invocation.hasCallback = exchange.hasCallback;
+  task.renew(invocation);
+  invocation.id->counters.submitted.add(1);
+  openTransfers.fetch_add(1, std::memory_order_relaxed);
+  device->submissions.add();
+}
+
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
   // Read first: once it is finished it may become another invocation.
   const RequestId request = invocation.request;

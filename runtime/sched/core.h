@@ -50,6 +50,11 @@ struct Core {
   /// An invocation has been admitted, with a request or as its caller's own. Its number on the
   /// device. Under the admission's lock.
   uint32_t countOpen(bool hasCallback, bool isOwn);
+  /// Makes an invocation of one task, which executes `operation` instead of a plan, ready for the
+  /// board, and counts it as open, so that a drain waits for it. Its collective, id and ordinal are
+  /// set. Its result is that of the exchange, which has been told how many parts it has.
+  void open(OpenInvocation &invocation, BlockTask &task, transfer::Operation &operation,
+            Exchange &exchange);
   /// After an invocation of it has been announced: wakes the ranks that may wait for that. Ends
   /// with what was announced and what is read from now on in order.
   void ringReaders(const Collective &collective) const;
