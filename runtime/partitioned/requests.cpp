@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,15 @@ Status outOfRange(const Request &request, int64_t partition) {
 }
 
 } // namespace
+
+Status checkCommunicator(const daemon::Core &core, const std::string &what) {
+  if (core.fabric->network())
+    return invalid("this communicator spans machines, between which there are no " + what +
+                   " yet; use one within a machine");
+  if (!core.device->options.preemption)
+    return invalid(what + " need preemption, which config->preemption has turned off");
+  return {};
+}
 
 Status checkTerms(const Terms &terms, uint32_t numRanks) {
   const Shape &shape = terms.shape;
@@ -47,12 +57,8 @@ Requests::Requests(daemon::Core &core) : core(core), matching(*core.fabric, core
 Requests::~Requests() = default;
 
 Status Requests::check(const Terms &terms) const {
-  if (core.fabric->network())
-    return invalid("this communicator spans machines, between which there are no partitioned "
-                   "transfers yet; use one within a machine");
-  if (!core.device->options.preemption)
-    return invalid(
-        "partitioned transfers need preemption, which config->preemption has turned off");
+  if (Status checked = checkCommunicator(core, "partitioned transfers"); !checked.ok())
+    return checked;
   return checkTerms(terms, core.fabric->numRanks());
 }
 
@@ -126,8 +132,8 @@ Status Requests::start(Request &request) {
   return {};
 }
 
-/// markAll(markOne) marks what is to be marked.
-template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
+/// Those of a range of integers.
+template <class Partitions> Status Requests::mark(Request &request, const Partitions &partitions) {
   if (!request.party.isSend)
     return wrongKind(request, "only partitions of a send are marked ready");
   if (core.fabric->failed())
@@ -143,12 +149,11 @@ template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
   MarksInOneGo marks(*static_cast<SendRequest &>(request).marks, epoch);
   uint64_t twice = 0;
   bool isTwice = false;
-  markAll([&](uint64_t p) {
-    if (marks.mark(p) || isTwice)
-      return;
-    isTwice = true;
-    twice = p;
-  });
+  for (const auto p : partitions)
+    if (!marks.mark(static_cast<uint64_t>(p)) && !isTwice) {
+      isTwice = true;
+      twice = static_cast<uint64_t>(p);
+    }
   if (marks.end())
     bell.ring();
   if (!isTwice)
@@ -161,10 +166,7 @@ template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
 Status Requests::ready(Request &request, plan::Range range) {
   if (request.party.isSend && range.end > request.party.shape.partitions)
     return outOfRange(request, static_cast<int64_t>(range.end - 1));
-  return mark(request, [&](auto markOne) {
-    for (uint64_t p = range.begin; p < range.end; ++p)
-      markOne(p);
-  });
+  return mark(request, std::views::iota(range.begin, range.end));
 }
 
 Status Requests::ready(Request &request, std::span<const int64_t> list) {
@@ -172,16 +174,7 @@ Status Requests::ready(Request &request, std::span<const int64_t> list) {
     for (const int64_t p : list)
       if (p < 0 || static_cast<uint64_t>(p) >= request.party.shape.partitions)
         return outOfRange(request, p);
-  return mark(request, [&](auto markOne) {
-    for (const int64_t p : list)
-      markOne(static_cast<uint64_t>(p));
-  });
-}
-
-/// Takes what is open one look further, here: programs may do nothing but ask.
-void Requests::lookOnce() {
-  if (daemon::Executor(*core.device).lookAtAll())
-    core.device->handOver();
+  return mark(request, list);
 }
 
 StatusOr<bool> Requests::arrived(Request &request, int64_t partition) {
@@ -198,7 +191,7 @@ StatusOr<bool> Requests::arrived(Request &request, int64_t partition) {
   const Arrivals &arrivals = static_cast<ReceiveRequest &>(request).arrivals;
   if (arrivals.hasArrived(q, epoch))
     return true;
-  lookOnce(); // for programs that only ask
+  daemon::Executor::lookOnce(*core.device); // for programs that only ask
   if (arrivals.hasArrived(q, epoch))
     return true;
   core.device->tick();
@@ -217,9 +210,8 @@ Status Requests::test(Request &request) {
   if (request.active.load(std::memory_order_relaxed) == 0)
     return {};
   const daemon::Exchange &exchange = request.current->exchange;
-  // One look, as a program may do nothing but test.
   if (!exchange.isOver())
-    lookOnce();
+    daemon::Executor::lookOnce(*core.device);
   if (exchange.isOver())
     return ended(request);
   core.device->tick();

@@ -10,10 +10,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 
 namespace occl::partitioned {
 
+/// Whether a communicator has `what`, "partitioned transfers" or others. InvalidArgument.
+Status checkCommunicator(const daemon::Core &core, const std::string &what);
 /// Whether some rank of so many could have such a request, on whatever it is. InvalidArgument.
 Status checkTerms(const Terms &terms, uint32_t numRanks);
 
@@ -49,10 +52,9 @@ public:
 
 private:
   Status check(const Terms &terms) const;
-  template <class Mark> Status mark(Request &request, Mark markAll);
+  template <class Partitions> Status mark(Request &request, const Partitions &partitions);
   Status ended(Request &request);
   Status fail(const Status &cause);
-  void lookOnce();
 
   daemon::Core &core;
   Matching matching;

@@ -272,10 +272,8 @@ Status Daemon::take(RequestId request) {
 
 Status Daemon::test(RequestId request) {
   using Phase = RequestTable::Phase;
-  // One look at all that is open: a program may do nothing but test.
   if (core.requests.phase(request) == Phase::InFlight)
-    if (Executor(*core.device).lookAtAll())
-      core.device->handOver();
+    Executor::lookOnce(*core.device);
   switch (core.requests.phase(request)) {
   case Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};

@@ -3,6 +3,7 @@
 
 #include "plan/model/chunking_of.h"
 #include "runtime/control/records/pair_id.h"
+#include "runtime/partitioned/requests.h"
 #include "runtime/partitioned/shape.h"
 #include "runtime/rank/daemon.h"
 #include "runtime/sched/executor.h"
@@ -10,6 +11,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <ranges>
 #include <utility>
 
 namespace occl::daemon {
@@ -38,16 +40,6 @@ bool isMarked(const PartitionedCollective &request) {
 PartitionedCollectives::PartitionedCollectives(Core &core, Admission &admission, Daemon &daemon)
     : core(core), admission(admission), daemon(daemon), deferred(core, admission) {}
 PartitionedCollectives::~PartitionedCollectives() = default;
-
-Status PartitionedCollectives::checkCommunicator() const {
-  if (core.fabric->network())
-    return invalid("this communicator spans machines, between which there are no partitioned "
-                   "collectives yet; use one within a machine");
-  if (!core.device->options.preemption)
-    return invalid(
-        "partitioned collectives need preemption, which config->preemption has turned off");
-  return {};
-}
 
 /// But for its number, and what it says of the arena.
 StatusOr<std::unique_ptr<PartitionedCollective>>
@@ -101,7 +93,8 @@ Status PartitionedCollectives::checkRoom(const PartitionedCollective &request) c
 }
 
 StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
-  if (Status checked = checkCommunicator(); !checked.ok())
+  if (Status checked = partitioned::checkCommunicator(core, "partitioned collectives");
+      !checked.ok())
     return checked;
   if (core.fabric->failed())
     return core.fabric->failure();
@@ -198,9 +191,9 @@ Status PartitionedCollectives::checkReady(const PartitionedCollective &request) 
   return {};
 }
 
-/// markAll(markOne) marks what is to be marked.
-template <class Mark>
-Status PartitionedCollectives::mark(PartitionedCollective &request, Mark markAll) {
+/// Those of a range of integers.
+template <class Partitions>
+Status PartitionedCollectives::mark(PartitionedCollective &request, const Partitions &partitions) {
   if (core.fabric->failed())
     return core.fabric->failure();
   const uint64_t epoch = request.active.load(std::memory_order_acquire);
@@ -213,14 +206,13 @@ Status PartitionedCollectives::mark(PartitionedCollective &request, Mark markAll
   const uint64_t id = request.id;
   uint64_t made = 0, twice = 0;
   bool isTwice = false;
-  markAll([&](uint64_t p) {
-    if (request.parts->mark(p, epoch)) {
+  for (const auto p : partitions)
+    if (request.parts->mark(static_cast<uint64_t>(p), epoch)) {
       ++made;
     } else if (!isTwice) {
       isTwice = true;
-      twice = p;
+      twice = static_cast<uint64_t>(p);
     }
-  });
   if (made != 0)
     request.parts->count(made);
   bell.ring();
@@ -237,10 +229,7 @@ Status PartitionedCollectives::ready(PartitionedCollective &request, plan::Range
   const uint64_t partitions = request.parts->shape().input.partitions;
   if (range.end > partitions)
     return outOfRange(request, static_cast<int64_t>(range.end - 1), partitions, "input");
-  return mark(request, [&](auto markOne) {
-    for (uint64_t p = range.begin; p < range.end; ++p)
-      markOne(p);
-  });
+  return mark(request, std::views::iota(range.begin, range.end));
 }
 
 Status PartitionedCollectives::ready(PartitionedCollective &request,
@@ -251,17 +240,13 @@ Status PartitionedCollectives::ready(PartitionedCollective &request,
   for (const int64_t p : list)
     if (p < 0 || static_cast<uint64_t>(p) >= partitions)
       return outOfRange(request, p, partitions, "input");
-  return mark(request, [&](auto markOne) {
-    for (const int64_t p : list)
-      markOne(static_cast<uint64_t>(p));
-  });
+  return mark(request, list);
 }
 
 /// Takes what is open one look further, here: programs may do nothing but ask.
 void PartitionedCollectives::lookOnce() {
   beginDeferred();
-  if (Executor(*core.device).lookAtAll())
-    core.device->handOver();
+  Executor::lookOnce(*core.device);
 }
 
 StatusOr<bool> PartitionedCollectives::arrived(PartitionedCollective &request, int64_t partition) {

@@ -95,12 +95,12 @@ public:
   Status release(PartitionedCollective &request);
 
 private:
-  Status checkCommunicator() const;
   StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
                                                          Collective &shape) const;
   Status checkRoom(const PartitionedCollective &request) const;
   Status checkReady(const PartitionedCollective &request) const;
-  template <class Mark> Status mark(PartitionedCollective &request, Mark markAll);
+  template <class Partitions>
+  Status mark(PartitionedCollective &request, const Partitions &partitions);
   Status ended(PartitionedCollective &request, const Status &result);
   Submission submissionOf(PartitionedCollective &request) const;
   Status submit(PartitionedCollective &request);

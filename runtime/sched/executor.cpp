@@ -248,6 +248,11 @@ bool Executor::lookAtAll() {
   return moved || leftOut;
 }
 
+void Executor::lookOnce(Device &device) {
+  if (Executor(device).lookAtAll())
+    device.handOver();
+}
+
 /// What is at hand is more than one executor does in the time that it takes to wake another one.
 void Executor::callWorkers(Ticks visitBegin) {
   if (device.resting.load(std::memory_order_relaxed) != 0 &&

@@ -60,6 +60,10 @@ public:
   /// one more look. It has waited since then, if at all.
   void goOnClaimed(BlockTask &task, Ticks waitingSince);
 
+  /// One look at all, and others are told if that has moved something: for calls of programs that
+  /// may do nothing but ask.
+  static void lookOnce(Device &device);
+
 private:
   using Clock = SteadyClock;
   /// First: who has submitted it begins with it. Begun: one poll, and the visit may have moved it
