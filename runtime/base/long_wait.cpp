@@ -1,3 +1,4 @@
+// How long a wait is before it is reported.
 #include "runtime/base/long_wait.h"
 
 #include <cstdio>
@@ -7,6 +8,7 @@ namespace occl {
 
 std::chrono::milliseconds longWait() {
   constexpr std::chrono::milliseconds kUsual{30000};
+  // The variable is read once, as every long wait asks.
   static const std::chrono::milliseconds wait = [&] {
     const char *given = std::getenv("OCCL_LONG_WAIT_MS");
     const long number = given ? std::strtol(given, nullptr, 10) : 0;

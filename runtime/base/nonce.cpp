@@ -1,3 +1,4 @@
+// Random numbers that are never 0.
 #include "runtime/base/nonce.h"
 
 #include <sys/random.h>
@@ -11,6 +12,7 @@ uint64_t drawNonce() {
   while (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number)
     if (number != 0)
       return number;
+  // Early after a boot there are no random numbers: time and thread must do.
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   number = static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);

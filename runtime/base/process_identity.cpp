@@ -1,3 +1,4 @@
+// Tells processes apart, also a parent from its forked child.
 #include "runtime/base/process_identity.h"
 
 #include "runtime/base/nonce.h"
@@ -37,6 +38,7 @@ uint64_t processCookie() {
   uint64_t cookie = processWord().load(std::memory_order_relaxed);
   if (cookie != 0)
     return cookie;
+  // Another thread may have stored its number first; then that one counts.
   uint64_t drawn = drawNonce();
   return processWord().compare_exchange_strong(cookie, drawn, std::memory_order_relaxed) ? drawn
                                                                                          : cookie;

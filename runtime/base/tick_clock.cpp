@@ -1,3 +1,4 @@
+// The rate of the processor's tick counter, measured by the steady clock.
 #include "runtime/base/tick_clock.h"
 
 #include <limits>
@@ -41,6 +42,7 @@ const Anchor &firstAnchor() {
 } // namespace
 
 TickScale::TickScale() {
+  // Over a shorter time the error of a single reading would count.
   constexpr uint64_t kShortest = 2'000'000;
   const Anchor &first = firstAnchor();
   Anchor now = readBoth();

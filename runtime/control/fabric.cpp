@@ -1,3 +1,4 @@
+// The segments of all ranks as this rank sees them, and the way of a failure through them.
 #include "runtime/control/fabric.h"
 
 #include "runtime/net/network.h"
@@ -25,7 +26,9 @@ Status Fabric::format(uint32_t orderPolicy) {
   segments[rank()] = *segment;
   sharedHeap = std::make_unique<transport::SharedHeap>(segment->heap());
   own().header().orderPolicy = orderPolicy;
+  // failed() looks at the own word from here on.
   watched.store(&failureWord(rank()), std::memory_order_release);
+  // The network tells peers why this rank has failed, and this rank that a peer has.
   if (network())
     network()->attach(own(), {[this] { return failure(); },
                               [this](const Status &cause) {
@@ -44,6 +47,7 @@ std::vector<bool> Fabric::remoteRanks() const {
 
 Status Fabric::connect(const Deadline &deadline) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
+    // Check the segment, and make writable the pages that all ranks store to.
     auto segment = transport::Segment::open(group->segment(r), r, numRanks());
     if (!segment.ok())
       return segment.status();
@@ -58,10 +62,12 @@ Status Fabric::connect(const Deadline &deadline) {
     segments[r] = *segment;
     bells[r] = r == rank() ? nullptr : &group->bell(r);
     std::span<std::byte> heap = segment->heap();
+    // Executors find buffers of the rank by this.
     memory[r] = {reinterpret_cast<char *>(heap.data()), heap.size(), 0, &failureWord(r)};
   }
   if (!group->acrossProcesses())
     return {};
+  // Each rank says whether it can read the others; after the meeting all know it.
   findReadable();
   Status met = meet(deadline);
   allReadAll = true;
@@ -86,6 +92,7 @@ void Fabric::findReadable() {
 interpreter::Reference Fabric::referenceTo(const void *buffer, uint64_t bytes) const {
   if (sharesAddresses())
     return 0;
+  // Only memory of the heap is mapped by the other ranks.
   if (auto offset = sharedHeap->offsetOf(buffer, bytes))
     return interpreter::kMappedReference | *offset;
   return allReadAll ? reinterpret_cast<interpreter::Reference>(buffer) : 0;
@@ -106,6 +113,7 @@ std::string Fabric::describeGone(uint32_t r) const {
 
 void Fabric::leave() {
   own().header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
+  // Executors of the others may wait for this rank.
   for (Doorbell *bell : bells)
     if (bell)
       bell->ring();
@@ -113,6 +121,7 @@ void Fabric::leave() {
 
 void Fabric::tell(uint32_t r, uint32_t failedBy) {
   uint32_t none = 0;
+  // The first rank whose failure arrives counts.
   failureWord(r).compare_exchange_strong(none, failedBy, std::memory_order_seq_cst);
   group->bell(r).ring();
 }
@@ -134,6 +143,7 @@ uint32_t Fabric::firstLocal() const {
 }
 
 void Fabric::fail(const Status &cause) {
+  // The cause comes before the words, so that each rank which sees one finds it.
   own().header().failure.writeCause(cause);
   // The first rank's word decides whose cause is the first.
   uint32_t decided = 0;
@@ -146,6 +156,7 @@ void Fabric::fail(const Status &cause) {
 
 bool Fabric::remember(uint32_t failedBy) const {
   if (watched.load(std::memory_order_relaxed) != &seen) {
+    // Only the first failure is kept, also if several threads see one at once.
     uint32_t none = 0;
     seen.compare_exchange_strong(none, failedBy, std::memory_order_acq_rel);
     watched.store(&seen, std::memory_order_release);
@@ -155,6 +166,7 @@ bool Fabric::remember(uint32_t failedBy) const {
 
 bool Fabric::spreadFailureOf(uint32_t from) {
   uint32_t failedBy = failureWord(from).load(std::memory_order_acquire);
+  // Another process may have taken the own word back; the copy stays.
   if (from == rank() && failed())
     failedBy = seen.load(std::memory_order_acquire);
   if (failedBy == 0)
@@ -166,6 +178,7 @@ bool Fabric::spreadFailureOf(uint32_t from) {
 }
 
 bool Fabric::beginAccess() {
+  // This rank counts itself and then looks for a failure; isAccessing() does the reverse.
   own().header().accessing.fetch_add(1, std::memory_order_seq_cst);
   fenceAfterUpdate();
   if (!failed())
@@ -179,6 +192,7 @@ void Fabric::endAccess() {
   fenceAfterUpdate();
   if (!failed())
     return;
+  // A rank that has failed may wait for the end of this access.
   for (Doorbell *bell : bells)
     if (bell)
       bell->ringFenced();
@@ -206,6 +220,7 @@ Status Fabric::failure() const {
 
 /// Success if that rank has said nothing.
 Status Fabric::causeOf(uint32_t failedBy) const {
+  // Any rank may have damaged the word.
   if (failedBy > numRanks())
     return {StatusCode::InternalError, "the failure word of this rank's segment is damaged"};
   return of(failedBy - 1).header().failure.readCause();
@@ -214,6 +229,7 @@ Status Fabric::causeOf(uint32_t failedBy) const {
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
                                              uint32_t orderPolicy, const Deadline &deadline,
                                              uint64_t heapBytes) {
+  // The segment of this rank, then a meeting, then the segments of the others.
   auto fabric = std::make_unique<Fabric>(std::move(group), heapBytes);
   Status status = fabric->format(orderPolicy);
   if (status.ok())

@@ -1,3 +1,4 @@
+// Finds which slots, tails and heads of a bound program cross to other islands.
 #include "runtime/net/crossing.h"
 
 #include "runtime/exec/step/message.h"
@@ -26,6 +27,7 @@ std::vector<std::vector<uint32_t>> sendersOf(const interpreter::Binding &binding
       for (const BoundOperand &operand :
            std::span(program.operands + instruction.firstOperand + instruction.numSources,
                      instruction.numDestinations)) {
+        // Buffers among the destinations send nothing.
         if (operand.kind != plan::OperandKind::Connection)
           continue;
         auto &messages = senders[operand.end];
@@ -46,8 +48,10 @@ Crossing::Crossing(std::shared_ptr<const interpreter::Binding> binding,
   for (uint32_t e = 0; e < bound->numEnds(); ++e) {
     const ConnectionEnd &end = program.ends[e];
     const auto peers = std::span(program.peers + end.firstPeer, end.numPeers);
+    // Heads lie with the source, so their rank tells which end this is.
     const bool isSource = end.creditRank == program.rank;
     const auto instructions = std::make_shared<const std::vector<uint32_t>>(std::move(senders[e]));
+    // A source sends slots and tail; a receiver sends heads, if its source ever waits for one.
     for (uint32_t peer : peers)
       if (isRemote[peer] && isSource)
         sent.push_back({peer, end.tailOffset, end.slotsOffset, end.isCounter ? 0 : end.slotBytes,
@@ -67,6 +71,7 @@ uint64_t Crossing::bytesOf(const Outgoing &flow, uint64_t slice) const {
     return 0;
   const Program &program = bound->program();
   const std::vector<uint32_t> &instructions = *flow.instructions;
+  // Find the message of the slice, and the tile and the instruction of the message.
   const uint64_t message = slice / program.slicesPerMessage, tile = message / instructions.size();
   const BoundInstruction &instruction =
       program.instructions[instructions[message % instructions.size()]];

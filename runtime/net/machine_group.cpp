@@ -1,3 +1,4 @@
+// Forms groups of ranks on several machines, and divides them, phase by phase.
 #include "runtime/net/machine_group.h"
 
 #include "runtime/control/bootstrap/name.h"
@@ -85,6 +86,7 @@ Status MachineGroup::map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank,
   if (!bell.ok())
     return bell.status();
   mirrors = std::move(mirrorsByRank);
+  // Ranks of other islands have mirrors, and one bell, on which the sending thread sleeps.
   for (uint32_t r = 0; r < numRanks; ++r) {
     const bool isOfIsland = std::ranges::binary_search(island, r);
     mapped.push_back(isOfIsland ? islandGroup->segment(localRank(r)) : mirrors[r].get());
@@ -92,6 +94,7 @@ Status MachineGroup::map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank,
     members.push_back(isOfIsland ? islandGroup->process(localRank(r)) : ProcessIdentity());
   }
   links = std::make_unique<Network>(std::move(remotes), numRanks, bells[ownRank]->bell());
+  // The threads begin last, since they use the mirrors.
   return links->start(*bell);
 }
 
@@ -147,23 +150,28 @@ StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor liste
   if (!transports.ok())
     return transports.status();
   allowed = *transports;
+  // The card says which sizes must be equal on all ranks, and on which host this one lives.
   Card card;
   card.host = host;
   card.segmentBytes = options.segmentBytes;
   card.heapBytes = options.heapBytes;
   card.orderPolicy = options.orderPolicy;
   card.layoutVersion = transport::SegmentHeader::kVersion;
+  // All ranks meet at rank 0 and get the cards of all.
   auto joined = meet(meeting, card, deadline, std::move(listener));
   if (!joined.ok())
     return joined.status();
   met.emplace(std::move(*joined));
+  // Ranks of equal host ids form an island, which shares memory.
   for (uint32_t r = 0; r < options.numRanks; ++r)
     (met->cards[r].host == card.host ? island : others).push_back(r);
   auto local = formIsland();
+  // A divided group of one island needs no connections.
   if (!local.ok() || (mayBeLocal && others.empty()))
     return local;
   auto group = std::make_unique<MachineGroup>(options.rank, std::move(*local), island,
                                               evenIslands(hosts()), origin(host));
+  // Connect to all other ranks, then agree on a transport with each and map its mirror.
   if (Status connected = connectAll(); !connected.ok())
     return connected;
   auto mirrors = makeMirrors(group->ownSegment());
@@ -192,6 +200,7 @@ std::vector<Hash> Joiner::hosts() const {
 Status Joiner::readName() {
   if (Status status = bootstrap::checkGroup(options.numRanks, options.rank); !status.ok())
     return status;
+  // A secret behind the address counts before that of the environment.
   const size_t slash = options.name.find('/');
   meeting.rootName = options.name.substr(0, slash);
   auto root = resolve(meeting.rootName);
@@ -202,6 +211,7 @@ Status Joiner::readName() {
                    : ofEnvironment            ? ofEnvironment
                                               : "";
   constexpr size_t kShortest = 16;
+  // The responder of a handshake has nothing else to tell ranks from strangers.
   if (meeting.secret.size() < kShortest)
     return invalid("ranks of several machines need a secret of at least " +
                    std::to_string(kShortest) +
@@ -231,9 +241,11 @@ Status Joiner::readLinkTimeout() {
 }
 
 StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
+  // Ranks of the island have numbers of their own within it.
   bootstrap::ProcessGroupOptions local = options;
   local.numRanks = static_cast<uint32_t>(island.size());
   local.rank = static_cast<uint32_t>(std::ranges::find(island, options.rank) - island.begin());
+  // The nonce is drawn for this communicator, so no other group has this name.
   uint64_t nonce = 0;
   std::memcpy(&nonce, met->nonce.data(), sizeof nonce);
   char name[40];
@@ -244,6 +256,7 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
   auto group = bootstrap::formProcessGroup(local);
   if (group.ok())
     return group;
+  // Equal host ids do not promise shared memory: the error says how to tell hosts apart.
   return Status(group.status().code(),
                 "ranks that seem to be on one host (those from rank " +
                     std::to_string(island.front()) + " on, " + std::to_string(island.size()) +
@@ -256,12 +269,14 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
 Status Joiner::connectAll() {
   const Hash key = dataKey(meeting, *met);
   sockets.resize(options.numRanks);
+  // Higher ranks listen since they have met.
   for (uint32_t peer : others)
     if (peer > options.rank)
       if (Status connected = connectTo(peer, key); !connected.ok())
         return {connected.code(), "rank " + std::to_string(options.rank) +
                                       " cannot connect to rank " + std::to_string(peer) + ": " +
                                       connected.message()};
+  // Lower ranks come in any order; each may come once.
   const auto numLower = std::ranges::lower_bound(others, options.rank) - others.begin();
   const auto judge = [&](const Claim &claim) -> std::string {
     const std::string who = "rank " + std::to_string(claim.from);
@@ -275,6 +290,7 @@ Status Joiner::connectAll() {
   for (ptrdiff_t here = 0; here < numLower; ++here) {
     auto guest = reception.next(judge, deadline);
     if (!guest.ok()) {
+      // The error names the ranks that have not come.
       std::string missing;
       for (uint32_t peer : others)
         if (peer < options.rank && !sockets[peer].valid())
@@ -310,6 +326,7 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
   std::vector<Mapping> mirrors(options.numRanks);
   std::vector<ConnectRequest> requests;
   for (uint32_t peer : others) {
+    // A mirror is as large as a segment, but its pages are taken only as they are written to.
     auto memory = Mapping::anonymous(own.size());
     if (!memory.ok())
       return memory.status();
@@ -324,6 +341,7 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
                         dataKey(meeting, *met)});
     mirrors[peer] = std::move(*memory);
   }
+  // All pairs agree on their transports side by side, as each may take seconds.
   if (Status connected = makeEndpoints(std::move(requests)); !connected.ok())
     return connected;
   return mirrors;
@@ -334,6 +352,7 @@ Status Joiner::makeEndpoints(std::vector<ConnectRequest> requests) {
   auto connected = connectEndpoints(options.rank, std::move(requests), silence, allowed, deadline);
   if (!connected.ok())
     return connected.status();
+  // OCCL_DEBUG=info tells which transport each pair has.
   const char *debug = std::getenv("OCCL_DEBUG");
   const bool explains = debug && std::string_view(debug) == "info";
   for (size_t i = 0; i < remotes.size(); ++i) {
@@ -350,6 +369,7 @@ std::string secretOf(const Hash &key, const Division &division) {
   const std::string what =
       division.name + ", led by rank " + std::to_string(division.members.front().parentRank);
   std::string secret;
+  // Secrets are text, so the key is written in hexadecimal digits.
   for (std::byte byte : authenticate(key, std::as_bytes(std::span(what))))
     for (unsigned half :
          {std::to_integer<unsigned>(byte >> 4), std::to_integer<unsigned>(byte & std::byte{15})})
@@ -384,6 +404,7 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
                                                     const Deadline &deadline) {
   const Origin &origin = static_cast<const MachineGroup &>(parent).origin;
   const auto &members = division.members;
+  // Sizes are the division's; the host id and the link timeout are the parent's.
   MachineGroupOptions options;
   options.numRanks = static_cast<uint32_t>(members.size());
   options.rank = static_cast<uint32_t>(
@@ -395,6 +416,7 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
   options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   options.bell = parent.sharedBell(parent.rank());
   options.silence = origin.silence;
+  // The first member is rank 0: it listens at its machine's address and the port that it offers.
   Meeting where;
   where.rank = options.rank;
   where.numRanks = options.numRanks;

@@ -35,6 +35,7 @@ bool Network::sendDivision(Peer &peer) {
 
 bool Network::sendShrink(Peer &peer) {
   uint64_t version = 0;
+  // The version tells whether the peer has this record already.
   const auto record = own->header().shrinkRecord.load(&version);
   if (!record || version == peer.shrinkSent)
     return true; // whoever is writing it wakes this thread then
@@ -49,6 +50,7 @@ void Network::divided(Peer &peer, std::string_view text) {
   DivisionRecord said;
   std::memcpy(&said, text.data(), sizeof said);
   transport::SplitRecord &record = peer.remote.mirror.header().split;
+  // The counters come last, as they make the fields valid.
   record.colour.store(said.colour, std::memory_order_relaxed);
   record.key.store(said.key, std::memory_order_relaxed);
   record.segmentBytes.store(said.segmentBytes, std::memory_order_relaxed);
@@ -63,6 +65,7 @@ void Network::shrunk(Peer &peer, std::string_view text) {
   std::memcpy(bytes.data(), text.data(), sizeof bytes);
   const auto said = std::bit_cast<transport::ShrinkRecord>(bytes);
   peer.remote.mirror.header().shrinkRecord.store(said);
+  // The own voter looks at once.
   {
     std::lock_guard lock(mutex);
     nextVote = {};
@@ -78,6 +81,7 @@ void Network::setVoter(std::function<std::chrono::nanoseconds()> given) {
 
 /// With the lock.
 void Network::vote() {
+  // The voter may publish a record, which wakes this thread without the lock.
   if (voter && SteadyClock::now() >= nextVote)
     nextVote = SteadyClock::now() + voter();
 }

@@ -1,3 +1,4 @@
+// Messages of networks as bytes, and back, with all checks of what a peer has sent.
 #include "runtime/net/message.h"
 
 #include "runtime/control/records/shrink_record.h"
@@ -7,6 +8,7 @@
 namespace occl::net {
 
 std::vector<std::byte> encode(const Message &message, std::string_view text) {
+  // A message has a bounded size, so a longer text is cut.
   text = text.substr(0, kMaxMessage - sizeof message);
   std::vector<std::byte> bytes(sizeof message + text.size());
   std::memcpy(bytes.data(), &message, sizeof message);
@@ -22,6 +24,7 @@ std::optional<MessageWithText> decode(std::span<const std::byte> bytes) {
   std::memcpy(&read.message, bytes.data(), sizeof read.message);
   const auto text = bytes.subspan(sizeof read.message);
   const uint32_t kind = read.message.kind;
+  // Each kind has its own sizes and values; anything else ends the connection.
   const bool hasText = kind == Message::Failed || kind == Message::Waits ||
                        kind == Message::Divide || kind == Message::Shrink;
   if (kind < Message::Publish || kind > Message::Shrink || (!hasText && !text.empty()) ||

@@ -1,3 +1,4 @@
+// Both sides of a network: the sending thread's puts, and the handling of messages of peers.
 #include "runtime/net/network.h"
 
 #include "runtime/memory/arena.h"
@@ -27,10 +28,12 @@ Network::~Network() { stop(); }
 
 Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer,
                    bool isOnDevice) {
+  // The own segment may not be formatted yet, but it has the layout of its mirrors.
   const auto inOwn = [&](const void *ofMirror) {
     return own + (static_cast<const std::byte *>(ofMirror) -
                   reinterpret_cast<const std::byte *>(&mirror.header()));
   };
+  // Peers put their blocks into their mirrors here, and heads into the own segment.
   Regions regions;
   regions[kMirrorRegion] = {mirror.arena(), mirror.arenaBytes()};
   regions[kHeadsRegion] = {inOwn(mirror.sharedArena()), mirror.arenaBytes()};
@@ -62,15 +65,18 @@ std::string Network::describeDown(uint32_t rank) const {
 
 Status Network::barrier(const Deadline &deadline) {
   std::unique_lock lock(mutex);
+  // The sending thread tells each peer how often this rank has entered.
   const uint32_t entered = ++barriers;
   wakeSender();
   for (const Peer &peer : peers) {
     const auto settled = [&] {
+      // A peer may be ahead, and one that is down is not waited for.
       return peer.barriersEntered >= entered || peer.remote.endpoint->isDown();
     };
     if (!changed.wait_for(lock, deadline.remaining(), settled))
       return {StatusCode::Timeout,
               "rank " + std::to_string(peer.remote.rank) + " did not reach the barrier in time"};
+    // A barrier that a peer entered before it went down counts.
     if (peer.barriersEntered < entered)
       return {StatusCode::PeerFailed, describeDown(peer.remote.rank)};
   }
@@ -136,6 +142,7 @@ bool Network::send() {
   std::lock_guard lock(mutex);
   vote();
   bool all = true;
+  // A peer whose connection is full does not keep the others waiting.
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer &peer = peers[i];
     bool sent = sendTo(i) & peer.remote.endpoint->flush();
@@ -155,6 +162,7 @@ bool Network::sendTo(size_t index) {
   Endpoint &endpoint = *peer.remote.endpoint;
   if (deviceWords && !deviceWords->sendCard(peer.remote.rank, endpoint))
     return false;
+  // Barriers need no segment, so they are sent before the own one is attached, too.
   for (; peer.barriersSent != barriers; ++peer.barriersSent)
     if (!sendMessage(peer, {.kind = Message::Barrier}))
       return false;
@@ -163,6 +171,7 @@ bool Network::sendTo(size_t index) {
   // Before what is sent is looked at: it leaves behind all of that.
   using Header = transport::SegmentHeader;
   const bool hasLeft = own->header().state.load(std::memory_order_acquire) == Header::Left;
+  // A communicator that has failed moves no data any more; each peer gets the cause once.
   if (Status failure = owner.failure(); !failure.ok()) {
     if (!peer.failureIsSent &&
         !sendMessage(peer, {.kind = Message::Failed, .code = static_cast<uint32_t>(failure.code())},
@@ -195,6 +204,7 @@ bool Network::sendCall(size_t index, OpenCall &open) {
   Peer &peer = peers[index];
   OfPeer &state = open.peers[index];
   const Call &call = open.call;
+  // The peer clears the block's words on this message, so it comes before all puts.
   if (!state.isPublished) {
     const uint32_t rank = call.crossing->binding().program().rank;
     const Message message = {.kind = Message::Publish,
@@ -217,11 +227,14 @@ bool Network::sendCall(size_t index, OpenCall &open) {
   }
   if (state.finishedIsSent)
     return true;
+  // It is read before tails and heads: all stores before `done` are sent before Finished.
   const bool isDone = call.cell->done.load(std::memory_order_acquire) > call.ordinal;
   const auto &outgoing = call.crossing->outgoing();
+  // A peer that has finished needs no slices of this rank.
   for (size_t i = 0; i < outgoing.size() && !state.hasFinished; ++i)
     if (outgoing[i].peer == peer.remote.rank && !sendSlices(peer, open, i, open.sent[i]))
       return false;
+  // Heads go on until this rank has finished: the peer's block stays in use so long.
   const auto &incoming = call.crossing->incoming();
   for (size_t i = 0; i < incoming.size(); ++i)
     if (incoming[i].peer == peer.remote.rank &&
@@ -229,6 +242,7 @@ bool Network::sendCall(size_t index, OpenCall &open) {
       return false;
   if (!isDone)
     return true;
+  // Finished follows the last put of the invocation.
   return state.finishedIsSent = sendMessage(
              peer, {.kind = Message::Finished, .id = call.id, .ordinal = call.ordinal + 1});
 }
@@ -237,6 +251,7 @@ bool Network::sendSlices(Peer &peer, const OpenCall &open, size_t index, FlowPro
   const Crossing &crossing = *open.call.crossing;
   const Outgoing &flow = crossing.outgoing()[index];
   const std::byte *block = own->arena() + open.call.arenaOffset;
+  // Acquire, as the slots below the tail are read after it.
   const uint64_t tail = loadShared(reinterpret_cast<const uint64_t *>(block + flow.tailOffset),
                                    std::memory_order_acquire);
   return putSlices(*peer.remote.endpoint, crossing, flow,
@@ -274,6 +289,7 @@ bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow,
 }
 
 bool Network::sendRings(Peer &peer) {
+  // A wrong head fails the communicator before data are written over that nobody has read.
   const RingCrossing::Sent sent = peer.rings->send(*peer.remote.endpoint);
   if (sent == RingCrossing::Sent::Damaged)
     owner.fail({StatusCode::InternalError,
@@ -289,6 +305,7 @@ bool Network::sendRings(Peer &peer) {
 void Network::dropFinished() {
   std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
     for (size_t i = 0; i < peers.size(); ++i) {
+      // Both sides have said that they are done, or the peer is down and says nothing any more.
       const OfPeer &state = open->peers[i];
       if (!(state.finishedIsSent && state.hasFinished) && !peers[i].remote.endpoint->isDown())
         return false;
@@ -333,6 +350,7 @@ bool Network::receive(size_t index) {
   if (peer.wasDown)
     return false;
   const bool more = peer.remote.endpoint->receive(peer);
+  // Room that came with received frames makes no descriptor writable.
   if (peer.remote.endpoint->hasMadeRoom() && peer.isFull.load(std::memory_order_seq_cst))
     wakeSender();
   if (peer.remote.endpoint->isDown()) {
@@ -341,6 +359,7 @@ bool Network::receive(size_t index) {
     changed.notify_all();
   }
   reportMismatch();
+  // Executors wait for what has come, and for the news that a peer is gone.
   if (more || peer.wasDown || !peer.remote.endpoint->mustBePolled())
     ownBell.ring();
   return more;
@@ -358,6 +377,7 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
     return network.finished(*this, message);
   case Message::Failed: {
     std::function<void(const Status &)> fail;
+    // A copy is called without the lock, as it leads to the communicator.
     {
       std::lock_guard lock(network.mutex);
       fail = network.owner.fail;
@@ -381,6 +401,7 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
     remote.mirror.header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
     return true;
   default:
+    // decode() lets no other kind through, so this is Barrier.
     std::lock_guard lock(network.mutex);
     ++barriersEntered;
     network.changed.notify_all();
@@ -402,6 +423,7 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
 bool Network::published(Peer &peer, const Message &message) {
   const transport::Segment &mirror = peer.remote.mirror;
   const uint64_t size = mirror.arenaBytes(), offset = message.arenaOffset;
+  // The peer's numbers are checked before memory is cleared by them.
   if (offset % transport::Arena::kAlignment != 0 || offset > size ||
       message.controlBytes > size - offset || message.headBytes > size - offset)
     return false;
@@ -409,9 +431,11 @@ bool Network::published(Peer &peer, const Message &message) {
   AnnounceCell *cell = cellOf(peer, message.id);
   if (!cell)
     return false;
+  // Words are cleared before the record is visible: executors that see it read tails and heads.
   std::memset(mirror.arena() + offset, 0, message.controlBytes);
   std::memset(mirror.sharedArena() + offset, 0, message.headBytes);
   cell->publish(message.ordinal, offset, message.traits(), {}, {message.priority, message.turn});
+  // The other half of the comparison in open().
   for (const auto &open : calls)
     if (open->call.id == message.id && open->call.ordinal == message.ordinal)
       compare(*open, peer, message.traits());
@@ -423,6 +447,7 @@ bool Network::finished(Peer &peer, const Message &message) {
   AnnounceCell *cell = cellOf(peer, message.id);
   if (!cell)
     return false;
+  // The sending thread stops to send slices to this peer before this rank may use the block again.
   const auto index = static_cast<size_t>(indexOf[peer.remote.rank]);
   for (const auto &open : calls)
     if (open->call.id == message.id && open->call.ordinal < message.ordinal)

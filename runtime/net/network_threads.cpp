@@ -47,6 +47,7 @@ struct Network::Threads {
 
 Status Network::start(std::shared_ptr<bootstrap::SharedBell> bell) {
   auto made = std::make_shared<Threads>();
+  // One epoll instance watches all peers, and an eventfd by which stop() ends the receiver.
   made->bell = std::move(bell);
   made->events = bootstrap::Descriptor(epoll_create1(EPOLL_CLOEXEC));
   made->wakeUp = bootstrap::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -56,12 +57,15 @@ Status Network::start(std::shared_ptr<bootstrap::SharedBell> bell) {
     epoll_event event{.events = what, .data = {.u64 = name}};
     return epoll_ctl(made->events.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
   };
+  // The number behind the last peer's stands for the eventfd.
   bool isWatched = watch(made->wakeUp.get(), EPOLLIN, peers.size());
+  // Only edges are told: a peer is ready until its endpoint has nothing left.
   for (size_t i = 0; i < peers.size(); ++i)
     for (int descriptor : peers[i].remote.endpoint->descriptors())
       isWatched = isWatched && watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
   if (!isWatched)
     return systemError("cannot watch the network's descriptors", errno);
+  // The threads use these members from their first instruction on.
   threads = std::move(made);
   threads->sender = Thread([this] { runSender(); });
   threads->receiver = Thread([this] { runReceiver(); });
@@ -77,6 +81,7 @@ void Network::runSender() {
   Doorbell &bell = threads->bell->bell();
   while (!threads->areStopping.load(std::memory_order_acquire)) {
     send();
+    // Kernels or the voter want another look at once.
     if (pause() == 0ns)
       continue;
     const uint32_t ticket = bell.prepareSleep();
@@ -90,6 +95,7 @@ void Network::runSender() {
 
 /// A socket that is closed while something is under way in either direction may lose it.
 void Network::farewell() {
+  // Peers must have acknowledged everything before the sockets close.
   const Deadline deadline(kFarewell);
   while (!(send() && isDelivered()) && !deadline.passed())
     sleepFor(200us);
@@ -104,11 +110,13 @@ bool Network::mustPoll() const {
 
 void Network::runReceiver() {
   std::array<epoll_event, 64> events;
+  // Frames may have come before the descriptors were watched, so all peers are looked at first.
   std::vector<bool> isReady(peers.size(), true);
   SteadyClock::time_point lastHandled{};
   Deadline nextCheck(kCheckPeers);
   SteadyClock::time_point awakeUntil{};
   for (bool more = true;;) {
+    // The thread does not sleep in epoll_wait() while more may come without a descriptor's help.
     const bool polls = mustPoll(), stays = more || polls || SteadyClock::now() < awakeUntil;
     if (more)
       lastHandled = SteadyClock::now();
@@ -121,10 +129,12 @@ void Network::runReceiver() {
     bool isStopped = false;
     for (int e = 0; e < found; ++e) {
       const size_t index = events[e].data.u64;
+      // The eventfd has the number behind the last peer's.
       isStopped |= index == peers.size();
       if (index == peers.size())
         continue;
       isReady[index] = true;
+      // A sender that has found the connection full sleeps until there is room.
       if ((events[e].events & EPOLLOUT) && peers[index].isFull.load(std::memory_order_seq_cst))
         wakeSender();
     }
@@ -139,6 +149,7 @@ void Network::runReceiver() {
       }
     }
     more = false;
+    // Endpoints without helpful descriptors are asked in every round.
     for (size_t i = 0; i < peers.size(); ++i)
       if (isReady[i] || (polls && peers[i].remote.endpoint->mustBePolled()))
         more |= isReady[i] = receive(i);
@@ -148,9 +159,11 @@ void Network::runReceiver() {
 void Network::stop() {
   if (!threads)
     return;
+  // The sender ends first: its farewell needs a receiver that still takes frames.
   threads->areStopping.store(true, std::memory_order_release);
   threads->bell->bell().ringAll();
   threads->sender.join();
+  // The receiver sleeps on descriptors alone, so the eventfd wakes it.
   const uint64_t once = 1;
   [[maybe_unused]] const ssize_t written = write(threads->wakeUp.get(), &once, sizeof once);
   threads->receiver.join();

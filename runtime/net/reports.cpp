@@ -34,12 +34,14 @@ WaitRecord recordOf(const WaitEdge &edge, const TickScale &scale, Ticks now) {
 }
 
 Ticks ticksIn(uint64_t nanoseconds, const TickScale &scale) {
+  // The scale has no inverse, so it comes from many ticks, which keeps it precise.
   constexpr Ticks kMany = 1u << 30;
   return static_cast<Ticks>(static_cast<double>(nanoseconds) /
                             static_cast<double>(scale.nanoseconds(kMany)) * kMany);
 }
 
 WaitEdge edgeOf(const WaitRecord &record, const TickScale &scale, Ticks now) {
+  // Clocks of machines differ, so the age crosses, and becomes a time again here.
   const Ticks age = ticksIn(record.nanoseconds, scale);
   return {record.collective,
           record.ordinal,
@@ -65,6 +67,7 @@ bool Network::sendReports(Peer &peer) {
     peer.asksSent = asked;
     mirror.header().waitEdges.clear(); // an old answer is none
   }
+  // Answer once the watchdog has published its waits, or the time for that is over.
   if (!peer.question ||
       !(own->header().hasAnswered(peer.question->ownNumber) || peer.question->until.passed()))
     return true;
@@ -102,6 +105,7 @@ bool Network::answered(Peer &peer, const MessageWithText &answer) {
   const TickScale scale;
   const Ticks now = ticks();
   std::vector<WaitEdge> edges;
+  // Another process has sent these, so reasons and ranks are checked before they are used.
   for (size_t at = 0; at < answer.text.size(); at += sizeof(WaitRecord)) {
     WaitRecord record;
     std::memcpy(&record, answer.text.data() + at, sizeof record);

@@ -1,3 +1,4 @@
+// Puts the bytes of rings of transfers, and heads of such rings, onto a connection.
 #include "runtime/net/ring_crossing.h"
 
 #include "runtime/sync/atomic.h"
@@ -15,8 +16,10 @@ RingCrossing::Sent RingCrossing::send(Endpoint &endpoint) {
 
 /// Each piece with the tail that ends it.
 bool RingCrossing::sendBytes(Endpoint &endpoint) {
+  // Acquire, as the bytes below the tail are read after it.
   const uint64_t tail = outgoing.tail->bytes.load(std::memory_order_acquire);
   while (tailSent != tail) {
+    // A piece ends where the ring wraps around, and fits into a put.
     const uint64_t begin = tailSent & (outgoing.size - 1),
                    bytes = std::min({tail - tailSent, outgoing.size - begin, uint64_t{kMaxPut}});
     touchShared(outgoing.data);
@@ -35,6 +38,7 @@ bool RingCrossing::sendBytes(Endpoint &endpoint) {
 }
 
 bool RingCrossing::sendHead(Endpoint &endpoint) {
+  // Acquire, so that data are out of the mirror before the peer writes over them.
   const uint64_t head = incoming.head->bytes.load(std::memory_order_acquire);
   if (head == headSent)
     return true;

@@ -1,3 +1,4 @@
+// Puts slices of a flow in pieces that fit into puts.
 #include "runtime/net/slices.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@ bool putSlices(Endpoint &endpoint, const Crossing &crossing, const Outgoing &flo
     // Of signals only the last counts.
     const uint64_t slice = flow.slotBytes == 0 ? tail - 1 : progress.done;
     const uint64_t bytes = crossing.bytesOf(flow, slice), offset = crossing.slotOf(flow, slice);
+    // Only the last piece of a slice brings the tail.
     const uint64_t piece = std::min<uint64_t>(bytes - progress.ofSlice, kMaxPut);
     Put put;
     put.region = block.region;

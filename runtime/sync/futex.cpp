@@ -1,3 +1,4 @@
+// Futexes of the system; with OCCL_EXPLORE those of the explored schedules.
 #include "runtime/sync/futex.h"
 
 #ifdef OCCL_EXPLORE

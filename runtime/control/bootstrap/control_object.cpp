@@ -1,3 +1,4 @@
+// The control object of a group of processes: joining, waiting, leaving, cleaning up.
 #include "runtime/control/bootstrap/control_object.h"
 
 #include "runtime/control/bootstrap/list_ranks.h"
@@ -111,6 +112,7 @@ bool ControlView::isGone(uint32_t rank) const {
     return false;
   if (other.left.load(std::memory_order_acquire))
     return true;
+  // A process does not see its own locks, so ranks of one process count as alive.
   return other.process != ownProcess() && !file->isHeldByOthers(rank);
 }
 
@@ -126,6 +128,7 @@ ControlObject::ControlObject(std::string name, const JoiningRank &own,
     : name(std::move(name)), own(own), file(std::move(file)), memory(std::move(memory)) {}
 
 bool ControlObject::hasLivingRank() const {
+  // The name may go once no such rank is left.
   for (uint32_t rank = 0; rank < view().numRanks(); ++rank)
     if (slot(rank).state.load(std::memory_order_acquire) != RankState::Missing && !isGone(rank))
       return true;
@@ -167,12 +170,14 @@ Status ControlObject::claim() {
                                       " is already taken by " + by +
                                       "; is the name used by two groups?"};
   };
+  // Both the slot and the lock of the rank must be free.
   if (place.state.load(std::memory_order_acquire) != RankState::Missing)
     return taken("process " + std::to_string(place.process.pid));
   if (int error = file->hold(own.rank); error == EAGAIN)
     return taken("another process");
   else if (error != 0)
     return systemError("cannot lock shared memory " + pathOf(name), error);
+  // The fields are complete before the state says so.
   place.thread = gettid();
   place.segmentDescriptor = own.segment;
   place.bellDescriptor = own.bell;
@@ -268,6 +273,7 @@ StatusOr<ControlObject> ControlObject::join(const std::string &name, const Joini
       continue;
     if (Status status = object->prepare(); !status.ok())
       return status;
+    // A rank that had joined is gone, so this object's group can never form.
     if (object->view().isStale()) {
       if (Status status = removeUserObject(name); !status.ok())
         return status;
@@ -291,6 +297,7 @@ void ControlObject::announceChange() const {
 void ControlObject::lookForDead(uint32_t &cursor) const {
   uint32_t looks = 0;
   for (uint32_t i = 0; i < own.numRanks && looks < kLooksPerPeriod; ++i) {
+    // The cursor goes around, so all ranks are looked at in some periods.
     cursor = (cursor + 1) % own.numRanks;
     RankSlot &other = slot(cursor);
     if (other.state.load(std::memory_order_acquire) == RankState::Missing ||
@@ -363,6 +370,7 @@ enum class Remains {
 
 /// Of a copy: the file may be damaged, and may shrink.
 Remains examine(const LockableFile &file) {
+  // The copy cannot shrink or change while it is examined.
   std::vector<std::byte> copy(kObjectBytes);
   ssize_t bytes = pread(file.get(), copy.data(), copy.size(), 0);
   if (bytes == 0)
@@ -399,6 +407,7 @@ void removeIfStale(const std::string &name) {
 } // namespace
 
 void ControlObject::removeStale(const Deadline &deadline) {
+  // Most of the time that is left belongs to the start itself.
   auto most = std::min<std::chrono::nanoseconds>(kMostCleaning, deadline.remaining() / 4);
   Deadline end(std::chrono::duration_cast<std::chrono::milliseconds>(most));
   forEachUserObject(end, removeIfStale);

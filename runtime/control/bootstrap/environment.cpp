@@ -1,3 +1,4 @@
+// Finds out by environment variables which rank of which job this process is.
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/bootstrap/name.h"
 
@@ -107,6 +108,7 @@ constexpr const char *kSeveralMachines =
     "and OCCL_SECRET";
 
 Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint32_t numRanks) {
+  // Only some launchers tell how many ranks, or machines, there are.
   if (launcher.localSize && lookup(launcher.localSize)) {
     auto local = readNumber(lookup, launcher.localSize);
     if (!local.ok())
@@ -145,6 +147,7 @@ StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launch
 /// Ranks of several machines: where they meet is given, who they are the launcher says.
 StatusOr<Identity> fromAddress(EnvironmentLookup lookup, const char *address) {
   const char *rank = "OCCL_RANK", *size = "OCCL_SIZE";
+  // The user's own variables count before those of a launcher.
   if (!lookup(rank) && !lookup(size))
     for (const Launcher &launcher : kLaunchers)
       if (lookup(launcher.rank) && lookup(launcher.size)) {
@@ -161,8 +164,10 @@ StatusOr<Identity> fromAddress(EnvironmentLookup lookup, const char *address) {
 } // namespace
 
 StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup) {
+  // An address means several machines; OCCL's variables count before a launcher's.
   if (const char *address = lookup("OCCL_COMM_ID"))
     return fromAddress(lookup, address);
+  // One of the three variables demands the others.
   if (lookup("OCCL_RANK") || lookup("OCCL_SIZE") || lookup("OCCL_JOB")) {
     auto identity = readRankAndSize(lookup, "OCCL_RANK", "OCCL_SIZE");
     if (!identity.ok())
@@ -185,6 +190,7 @@ StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup) {
 StatusOr<Identity> identityFromEnvironment() { return identityFromEnvironment(ownEnvironment); }
 
 uint64_t jobFromEnvironment(EnvironmentLookup lookup) {
+  // The lowest bit is set, as 0 says that the job is not known.
   if (const char *job = lookup("OCCL_JOB"))
     return hashText(hashText(kHashOfNothing, "OCCL\n"), job) | 1;
   for (const Launcher &launcher : kLaunchers)

@@ -1,3 +1,4 @@
+// Ranks as errors name them.
 #include "runtime/control/bootstrap/list_ranks.h"
 
 namespace occl::bootstrap {

@@ -1,3 +1,4 @@
+// Checks the names and the sizes of groups.
 #include "runtime/control/bootstrap/name.h"
 
 #include "runtime/control/bootstrap/bootstrap.h"

@@ -1,3 +1,4 @@
+// Forms a group of processes of one machine by a control object.
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/bootstrap/control_object.h"
 #include "runtime/control/bootstrap/name.h"
@@ -38,6 +39,7 @@ Status ProcessGroup::notMapped(uint32_t rank, const Status &why) const {
 }
 
 Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
+  // The descriptors of a rank are good until all ranks have mapped its memory.
   const RankSlot &slot = control.slot(rank);
   std::string whose =
       " of rank " + std::to_string(rank) + " (process " + std::to_string(slot.process.pid) + ")";
@@ -47,6 +49,7 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
                       rank == ownRank ? Access::ReadWrite : Access::ReadOnly);
   if (!segment.ok())
     return notMapped(rank, segment.status());
+  // The own bell is mapped, all others are opened.
   if (rank != ownRank) {
     auto bell = SharedBell::open(pathOf(slot.bellDescriptor), "the doorbell" + whose);
     if (!bell.ok())
@@ -73,6 +76,7 @@ Status ProcessGroup::connect(uint32_t numRanks, uint64_t segmentBytes, const Dea
   for (uint32_t rank = 0; rank < numRanks; ++rank)
     if (Status status = mapRank(rank, segmentBytes); !status.ok())
       return status;
+  // The group is complete once all ranks have said this.
   control.slot(ownRank).state.store(RankState::Mapped, std::memory_order_release);
   control.announceChange();
   auto hasMapped = [](const RankSlot &slot) {
@@ -99,6 +103,7 @@ Status Group::allowStores(uint32_t rank, std::span<std::byte> pages) const {
 }
 
 StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &options) {
+  // Check all arguments before anything is made.
   if (Status status = checkGroup(options.numRanks, options.rank); !status.ok())
     return status;
   if (Status status = checkName(options.name); !status.ok())

@@ -1,3 +1,4 @@
+// Forms groups of some ranks of a group by memory that each member offers.
 #include "runtime/control/bootstrap/subgroup.h"
 
 #include "runtime/base/nonce.h"
@@ -81,6 +82,7 @@ private:
 
 StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandle &offer,
                                                  uint64_t bytes) const {
+  // Threads find the mapping by its number in their process.
   if (!processes) {
     std::lock_guard lock(offers().mutex);
     auto found = offers().byNumber.find(offer.place);
@@ -104,6 +106,7 @@ StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandl
 
 Status Subgroup::mapAll(const std::vector<SubgroupMember> &joined, const SubgroupOffer &own) {
   ownMemory = own.memory();
+  // The own offer tells which member this rank is.
   for (uint32_t rank = 0; rank < joined.size(); ++rank)
     if (joined[rank].offer.nonce == own.handle().nonce)
       ownRank = rank;
@@ -120,6 +123,7 @@ Status Subgroup::mapAll(const std::vector<SubgroupMember> &joined, const Subgrou
 Status Subgroup::barrier(const Deadline &deadline) {
   constexpr auto kPoll = std::chrono::microseconds(50);
   constexpr uint32_t kPollsPerLook = 400; // at whether the process lives
+  // Release, as stores before the barrier are seen after it.
   uint32_t entered = meetingIn(*ownMemory).barriers.fetch_add(1, std::memory_order_acq_rel) + 1;
   for (uint32_t rank = 0; rank < numRanks(); ++rank) {
     const Meeting &meeting = meetingIn(*memory[rank]);
@@ -157,6 +161,7 @@ StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent
     return size.status();
   std::unique_ptr<SubgroupOffer> offer(new SubgroupOffer);
   StatusOr<Mapping> memory = Status(StatusCode::InternalError, "no memory yet");
+  // Other processes open the file by its descriptor; threads share the mapping itself.
   if (parent.acrossProcesses()) {
     auto file = createSealedFile("occl-segment", *size + kMeetingBytes);
     if (!file.ok())
@@ -170,8 +175,10 @@ StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent
   if (!memory.ok())
     return memory.status();
   offer->mapping = std::make_shared<Mapping>(std::move(*memory));
+  // The nonce lies in the memory before any other rank can find it.
   offer->nonce = drawNonce();
   (new (&meetingIn(*offer->mapping)) Meeting)->nonce = offer->nonce;
+  // Threads look the offer up in a list of their process.
   if (!parent.acrossProcesses()) {
     std::lock_guard lock(offers().mutex);
     offer->place = offers().next++;
@@ -182,6 +189,7 @@ StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent
 }
 
 SubgroupOffer::~SubgroupOffer() {
+  // Members that have mapped the memory see that this rank has given up.
   if (mapping && !isFormed)
     meetingIn(*mapping).left.store(1, std::memory_order_release);
   if (!isListed)
@@ -201,6 +209,7 @@ StatusOr<std::unique_ptr<Group>> formSubgroup(const Group &parent,
     status = group->barrier(deadline);
   if (!status.ok())
     return status;
+  // From here on the group says when this rank leaves.
   own.isFormed = true;
   return std::unique_ptr<Group>(std::move(group));
 }

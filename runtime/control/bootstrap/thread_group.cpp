@@ -1,3 +1,4 @@
+// Groups whose ranks are threads of one process.
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/shm/mapping.h"
@@ -46,10 +47,12 @@ Status ThreadGroup::barrier(const Deadline &deadline) {
   uint64_t entered = ++shared->barriers[ownRank];
   shared->changed.notify_all();
   for (uint32_t rank = 0; rank < numRanks(); ++rank) {
+    // A rank that is ahead has entered this barrier, too.
     auto settled = [&] { return shared->barriers[rank] >= entered || shared->left[rank]; };
     if (!shared->changed.wait_for(lock, deadline.remaining(), settled))
       return {StatusCode::Timeout,
               "rank " + std::to_string(rank) + " did not reach the barrier in time"};
+    // A rank that has entered before it left counts.
     if (shared->barriers[rank] < entered)
       return {StatusCode::PeerFailed, "rank " + std::to_string(rank) + " has left its group"};
   }
@@ -66,6 +69,7 @@ formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t 
   auto size = wholePages(segmentBytes);
   if (!size.ok())
     return size.status();
+  // All ranks hold one object, which ends with the last of them.
   auto shared = std::make_shared<Shared>();
   shared->bells = bells;
   shared->barriers.resize(numRanks);
@@ -76,6 +80,7 @@ formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t 
       return segment.status();
     shared->segments.push_back(std::move(*segment));
   }
+  // Nothing can fail once all segments are there.
   std::vector<std::unique_ptr<Group>> groups;
   for (uint32_t rank = 0; rank < numRanks; ++rank)
     groups.push_back(std::make_unique<ThreadGroup>(shared, rank));

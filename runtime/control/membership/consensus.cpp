@@ -1,3 +1,4 @@
+// One rank's steps of Paxos: it catches up, proposes, votes and learns.
 #include "runtime/control/membership/consensus.h"
 
 #include <algorithm>
@@ -23,10 +24,12 @@ void Consensus::want(const Value &value, Time from) {
 
 void Consensus::step(std::span<const Record *const> all, Time now) {
   others = all;
+  // A rank that is behind takes over the results of the others.
   if (catchUp())
     return;
   propose(now);
   vote();
+  // A choice goes into the history, where ranks that are behind find it.
   if (const auto chosen = learn()) {
     own.history[own.instance % Record::kHistory] = {own.instance, *chosen};
     begin(own.instance + 1);
@@ -63,6 +66,7 @@ void Consensus::begin(uint64_t instance) {
 }
 
 template <class Do> void Consensus::forAllHere(const Do &act) const {
+  // Records of other instances say nothing about this one.
   for (uint32_t r = 0; r < numRanks; ++r)
     if (of(r).instance == own.instance)
       act(of(r), r);
@@ -80,6 +84,7 @@ template <class Counts> bool Consensus::isQuorum(const Counts &counts) const {
 }
 
 void Consensus::propose(Time now) {
+  // Find the largest ballot that any record of this instance has.
   uint64_t largest = 0;
   forAllHere([&](const Record &record, uint32_t) {
     largest = std::max({largest, record.promised, record.ballot});
@@ -90,13 +95,16 @@ void Consensus::propose(Time now) {
     const auto pause = kPause * (1u << std::min(numPauses++, kMostDoublings));
     nextBallot = std::max(nextBallot, now + pause + pause * static_cast<int>(random() % 64) / 64);
   }
+  // This rank's ballot is larger than all that it sees, and no other rank's.
   if (wanted && now >= nextBallot && (own.ballot == 0 || largest > own.ballot)) {
     own.ballot = (largest / numRanks + 1) * numRanks + self;
     own.isAccepting = 0;
   }
   const auto hasPromised = [&](const Record &record) { return record.promised == own.ballot; };
+  // Nothing can be proposed before a quorum has promised this ballot.
   if (own.ballot == 0 || own.isAccepting || own.promised > own.ballot || !isQuorum(hasPromised))
     return;
+  // A value that one of the quorum has accepted may be chosen already, so it is kept.
   const Record *last = nullptr;
   forAllHere([&](const Record &record, uint32_t) {
     if (hasPromised(record) && record.accepted != 0 && (!last || record.accepted > last->accepted))
@@ -107,6 +115,7 @@ void Consensus::propose(Time now) {
 }
 
 void Consensus::vote() {
+  // Promise the largest ballot, then accept its value if it is proposed.
   forAllHere([&](const Record &record, uint32_t) {
     own.promised = std::max(own.promised, record.ballot);
   });

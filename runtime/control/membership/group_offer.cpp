@@ -1,3 +1,4 @@
+// The memory, or the port, that a rank brings along to a smaller group.
 #include "runtime/control/membership/group_offer.h"
 
 #include <utility>
@@ -7,6 +8,7 @@ namespace occl::daemon {
 StatusOr<GroupOffer> GroupOffer::make(const Fabric &from, const Sizes &sizes) {
   GroupOffer offer;
   offer.sizes = sizes;
+  // Ranks of several machines meet by TCP; those of one machine map each other's memory.
   if (from.network()) {
     auto listener = net::listenForDivision();
     if (!listener.ok())
@@ -32,6 +34,7 @@ GroupOffer::form(const Fabric &from, const std::vector<bootstrap::SubgroupMember
     return bootstrap::formSubgroup(from.ranks(), members, *memory, deadline);
   net::Division division = {
       name, {}, sizes.segmentBytes, sizes.heapBytes, from.own().header().orderPolicy};
+  // Between machines an offer is the port of its rank.
   for (const bootstrap::SubgroupMember &member : members)
     division.members.push_back({member.parentRank, static_cast<uint16_t>(member.offer.place)});
   return net::divideMachineGroup(from.ranks(), division, std::move(listener), deadline);

@@ -1,3 +1,4 @@
+// The agreement on members between machines, by records and a majority.
 #include "runtime/control/membership/majority_agreement.h"
 
 #include "runtime/control/bootstrap/list_ranks.h"
@@ -45,11 +46,13 @@ std::chrono::nanoseconds MajorityAgreement::vote() {
 
 /// What the others have published meanwhile, and the answer to it.
 void MajorityAgreement::look() {
+  // Take the latest record of each rank; the own one counts as published.
   const auto now = SteadyClock::now();
   std::vector<const Consensus::Record *> all(numRanks, &own.consensus);
   for (uint32_t r = 0; r < numRanks; ++r) {
     if (r == rank)
       continue;
+    // A record that is just being written is taken at the next look.
     if (const auto record = records->load(r);
         record && std::memcmp(&*record, &seen[r], sizeof *record) != 0) {
       seen[r] = *record;
@@ -58,6 +61,7 @@ void MajorityAgreement::look() {
     all[r] = &seen[r].consensus;
   }
   consensus.step(all, now);
+  // Consensus needs the own record published before its next step.
   publish();
 }
 
@@ -75,6 +79,7 @@ void MajorityAgreement::publish() {
 void MajorityAgreement::begin(std::chrono::milliseconds timeout) {
   std::lock_guard lock(mutex);
   call = numTaken + 1;
+  // All steps of a call together have a bounded time, unless the user wants no deadline.
   callDeadline.emplace(timeout >= kNoDeadline ? timeout : kMostTimeouts * timeout);
 }
 
@@ -88,6 +93,7 @@ void MajorityAgreement::abandon() {
 std::optional<StatusOr<uint64_t>> MajorityAgreement::decided() {
   if (consensus.record().instance <= call)
     return std::nullopt;
+  // The call is over for this rank; the next one gets another number.
   numTaken = call;
   hasJoined = false;
   const Consensus::Value *chosen = consensus.chosenIn(call);
@@ -117,6 +123,7 @@ StatusOr<Agreed> MajorityAgreement::agree(const std::vector<bool> &excluded,
         transport::add(own.excluded, r);
     enter(std::max(own.attempt + 1, latestAttempt()));
   }
+  // The lock is free between looks, so that vote() goes on.
   for (;; sleepFor(kLookPeriod)) {
     std::lock_guard lock(mutex);
     if (auto agreed = agreeOnce(offer.segmentBytes, patience))
@@ -214,6 +221,7 @@ std::optional<std::vector<uint32_t>> MajorityAgreement::candidates(bool isLate) 
   std::vector<uint32_t> taken;
   for (uint32_t r = 0; r < numRanks; ++r) {
     const bool isOut = isGone(r) || isExcluded(r);
+    // An answer, the end of a rank, or the end of time settles each rank.
     if (!hasEntered(r) && !isOut && !isLate)
       return std::nullopt;
     if (hasEntered(r) && !isOut && std::ranges::none_of(taken, [&](uint32_t t) {
@@ -232,6 +240,7 @@ void MajorityAgreement::lead(bool isLate, uint64_t mostSkipped) {
   const auto taken = candidates(isLate);
   if (!taken)
     return;
+  // Lower ranks come first, but for those that have let their time go by.
   auto first = taken->begin();
   while (first != taken->end() && *first != rank && !hasNamed(*first) && mostSkipped-- > 0)
     ++first;
@@ -246,6 +255,7 @@ void MajorityAgreement::lead(bool isLate, uint64_t mostSkipped) {
 /// As the lowest rank says that has.
 std::optional<std::vector<uint32_t>> MajorityAgreement::named() {
   for (uint32_t r = 0; r < numRanks; ++r) {
+    // A group counts only if the rank that names it is there, and names this rank.
     if (!hasNamed(r) || isGone(r) || !contains(seen[r].proposed, rank))
       continue;
     leaderPort = seen[r].port;
@@ -284,9 +294,11 @@ MajorityAgreement::concludeOnce(const std::vector<uint32_t> &members, bool forme
                                 const Deadline &deadline) {
   seeWhoIsGone();
   look();
+  // A confirmed group ends the call, whichever attempt it is of.
   if (const auto confirmed = decided())
     return confirmed->ok() ? StatusOr<Verdict>(Verdict{Verdict::Confirmed, **confirmed})
                            : confirmed->status();
+  // Find out whether all members have joined, and whether one of them cannot.
   bool allHave = formed, isOver = !formed || deadline.passed() || latestAttempt() > own.attempt;
   uint32_t place = 0;
   Consensus::Value value{own.attempt, {}};
@@ -299,15 +311,18 @@ MajorityAgreement::concludeOnce(const std::vector<uint32_t> &members, bool forme
     isOver |= isGone(r);
   }
   if (allHave) {
+    // Members propose in turn, by their place, so that ballots seldom meet.
     consensus.want(value, SteadyClock::now() + place * kTurn);
     look();
   }
+  // The others may still confirm a group that this rank has joined.
   if (isOver)
     return StatusOr<Verdict>(Verdict{formed ? Verdict::Open : Verdict::Refused, own.attempt});
   return std::nullopt;
 }
 
 Status MajorityAgreement::giveUp() {
+  // The error names the ranks that did not come or cannot be reached.
   std::vector<uint32_t> missing;
   for (uint32_t r = 0; r < numRanks; ++r)
     if (r != rank && !isExcluded(r) && (!isHere(r) || contains(own.unreachable, r)))

@@ -1,3 +1,4 @@
+// The agreement on members between ranks that share memory.
 #include "runtime/control/membership/shared_agreement.h"
 
 #include "runtime/sync/thread.h"
@@ -41,6 +42,7 @@ StatusOr<Agreed> SharedAgreement::agree(const std::vector<bool> &excluded, const
     return outcome;
   ++current;
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
+  // The words of the attempt are stored before `entered` makes them valid.
   ofAttempt(own.excluded, current).store(excluded);
   ofAttempt(own.offer, current).store(offer.handle.place, std::memory_order_relaxed);
   ofAttempt(own.offerNonce, current).store(offer.handle.nonce, std::memory_order_relaxed);
@@ -49,6 +51,7 @@ StatusOr<Agreed> SharedAgreement::agree(const std::vector<bool> &excluded, const
   auto members = awaitDecision(deadline);
   if (!members.ok())
     return members.status();
+  // A member with a segment of another size cannot join the group.
   for (uint32_t r : *members)
     if (const uint64_t bytes = offerOf(r).segmentBytes; bytes != offer.segmentBytes)
       return differentSizes(fabric.rank(), offer.segmentBytes, r, bytes);
@@ -66,6 +69,7 @@ StatusOr<std::vector<uint32_t>> SharedAgreement::awaitDecision(const Deadline &d
   const auto &decision = decisionOf(fabric).decision;
   for (uint32_t lateTries = 0; lateTries < kMostLateTries;) {
     uint64_t decided = decision.load(std::memory_order_acquire);
+    // A rank has decided this attempt, or a later one.
     if (attemptIn(decided) >= current)
       return readDecision(decided);
     const bool isLate = deadline.passed();
@@ -92,10 +96,12 @@ bool SharedAgreement::propose(uint64_t decided, bool isLate) {
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     bool hasAnswered = boardOf(fabric, r).entered.load(std::memory_order_acquire) == current;
     bool isOut = isExcluded(r) || fabric.isGone(r);
+    // There is time, and some rank has not answered.
     if (!hasAnswered && !isOut && !isLate)
       return false;
     members[r] = hasAnswered && !isOut;
   }
+  // The proposal is stored before the word that may choose it.
   ofAttempt(boardOf(fabric, fabric.rank()).proposed, current).store(members);
   decisionOf(fabric).decision.compare_exchange_strong(decided, pack(current, fabric.rank() + 1),
                                                       std::memory_order_acq_rel);
@@ -125,20 +131,24 @@ StatusOr<std::vector<uint32_t>> SharedAgreement::readDecision(uint64_t decided) 
 StatusOr<Verdict> SharedAgreement::conclude(const std::vector<uint32_t> &members, bool formed,
                                             const Deadline &deadline) {
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
+  // Joining is said before the verdict is looked for.
   if (formed)
     own.joined.store(current, std::memory_order_release);
   auto &verdict = decisionOf(fabric).verdict;
   for (uint32_t tries = 0; tries < kMostLateTries;) {
     uint64_t seen = verdict.load(std::memory_order_acquire);
+    // The first verdict that is stored counts on all ranks.
     if (attemptIn(seen) >= current)
       return Verdict{seen == pack(current, kConfirmed) ? Verdict::Confirmed : Verdict::Refused,
                      current};
+    // The group is complete, or never will be.
     bool allJoined = formed, isOver = !formed || deadline.passed();
     for (uint32_t r : members)
       if (boardOf(fabric, r).joined.load(std::memory_order_acquire) < current) {
         allJoined = false;
         isOver |= fabric.isGone(r);
       }
+    // Only one rank succeeds; the others read its verdict in the next round.
     if (allJoined || isOver) {
       verdict.compare_exchange_strong(seen, pack(current, allJoined ? kConfirmed : kRefused),
                                       std::memory_order_acq_rel);

@@ -1,3 +1,4 @@
+// Attempts to form a smaller group, until one is confirmed.
 #include "runtime/control/membership/shrink.h"
 
 #include "runtime/control/membership/group_offer.h"
@@ -48,6 +49,7 @@ StatusOr<std::unique_ptr<Fabric>> form(const Fabric &from, const Agreement &agre
                                        const std::vector<uint32_t> &ranks, GroupOffer own,
                                        const ShrinkRequest &request) {
   Deadline deadline(request.timeout);
+  // Collect the members' offers, and a name that no other attempt has.
   std::vector<bootstrap::SubgroupMember> members;
   std::string name =
       "shrinking the communicator, attempt " + std::to_string(agreement.attempt()) + ", to ranks";
@@ -79,6 +81,7 @@ std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkR
   const bool isFirst = whyRefused.ok();
   const auto patience =
       isFirst || !fabric.network() ? request.timeout : 2 * request.timeout + kMostFarewell;
+  // The offer lives until the group is formed, or this attempt is given up.
   auto offer = GroupOffer::make(fabric, {request.segmentBytes, request.heapBytes});
   if (!offer.ok())
     return Result(offer.status());
@@ -86,8 +89,10 @@ std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkR
                                  Deadline(patience));
   if (!agreed.ok())
     return Result(agreed.status());
+  // A group of an earlier attempt is confirmed after all.
   if (agreed->confirmed)
     return take(*agreed->confirmed);
+  // Form the group, and hear whether all members have.
   auto made = form(fabric, *agreement, agreed->members, std::move(*offer), request);
   const Status status = made.status();
   if (made.ok())
@@ -99,6 +104,7 @@ std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkR
     return take(verdict->attempt);
   if (verdict->kind == Verdict::Refused)
     formed.erase(agreement->attempt());
+  // Another attempt is of use only after the loss of a rank.
   if (!status.ok() && status.code() != StatusCode::PeerFailed &&
       status.code() != StatusCode::Timeout)
     return Result(status);
@@ -110,6 +116,7 @@ std::optional<StatusOr<std::unique_ptr<Fabric>>> Shrinker::attempt(const ShrinkR
 
 StatusOr<std::unique_ptr<Fabric>> Shrinker::take(uint64_t attempt) {
   auto found = formed.extract(attempt);
+  // Groups of all other attempts are given up.
   formed.clear();
   if (!found)
     return Status(StatusCode::PeerFailed,

@@ -1,3 +1,4 @@
+// Divides a communicator: all ranks tell their colours, then each colour forms a group.
 #include "runtime/control/membership/split.h"
 
 #include "runtime/control/bootstrap/list_ranks.h"
@@ -73,6 +74,7 @@ Status Splitter::awaitAll(const Atomic<uint64_t> SplitRecord::*counter, uint64_t
 StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request) const {
   std::vector<uint32_t> members;
   std::vector<int32_t> keys(fabric.numRanks());
+  // The records are stable: `published` was acquired, and they change only once all are done.
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     const SplitRecord &record = recordOf(r);
     if (record.colour.load(std::memory_order_relaxed) != request.colour)
@@ -87,6 +89,7 @@ StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request)
                                               " one of " + std::to_string(request.segmentBytes) +
                                               "; use the same arenaBytes and heapBytes");
   }
+  // A stable sort keeps the order of the parent among equal keys.
   std::stable_sort(members.begin(), members.end(),
                    [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
   return members;
@@ -117,6 +120,7 @@ StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const std::vector<uin
     members.push_back({r,
                        {recordOf(r).offer.load(std::memory_order_relaxed),
                         recordOf(r).offerNonce.load(std::memory_order_relaxed)}});
+  // The records of the others are read, so they may be written again.
   recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
   tellOtherMachines();
   return std::move(offer).form(fabric, members, "division " + std::to_string(number), deadline);
@@ -124,6 +128,7 @@ StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const std::vector<uin
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
                                                 const Deadline &deadline) {
+  // Prepare the memory or the port before anybody is told.
   std::optional<GroupOffer> offer;
   if (request.colour >= 0) {
     auto made = GroupOffer::make(fabric, {request.segmentBytes, request.heapBytes});

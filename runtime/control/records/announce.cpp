@@ -1,3 +1,4 @@
+// Packs and reads announce records, each of which is one cache line.
 #include "runtime/control/records/announce.h"
 
 #include "runtime/sync/read_once.h"
@@ -14,6 +15,7 @@ static_assert(sizeof(AnnounceRecord) == 64);
 class Packer {
 public:
   Packer &add(uint64_t value, unsigned bits) {
+    // A value that does not fit becomes the largest, which stands for nothing.
     const uint64_t most = (uint64_t{1} << bits) - 1;
     word |= (value < most ? value : most) << used;
     used += bits;
@@ -55,6 +57,7 @@ PrepostedRing PrepostedRing::unpack(uint64_t word) {
   PrepostedRing ring;
   ring.arenaOffset = fields.next(40);
   const uint64_t smallest = fields.next(16) * kAlignment, numSizes = fields.next(8);
+  // Another process may have damaged the word, so the sizes are kept in bounds.
   if (numSizes > 0 && numSizes <= 16 && smallest << (numSizes - 1) <= kMostBlockBytes) {
     ring.smallest = smallest;
     ring.largest = smallest << (numSizes - 1);
@@ -83,6 +86,7 @@ uint64_t PrepostedRing::offsetOf(uint64_t ordinal, uint64_t needed) const {
 
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
                            const BufferAddresses &buffers, Urgency urgency) {
+  // All words lie in one line, and the sequence makes the others valid.
   AnnounceRecord &record = records[ordinal % kRecords];
   record.packedUrgency.store(AnnounceRecord::pack(urgency), std::memory_order_relaxed);
   record.planHash = traits.planHash;
@@ -95,6 +99,7 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
                           .add(traits.root, AnnounceRecord::kRootBits)
                           .word;
   record.buffers = buffers;
+  // Release, as readers that see the sequence read the words before it.
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
 
@@ -113,6 +118,7 @@ Announcement AnnounceRecord::read() const {
 }
 
 void AnnounceCell::renew() {
+  // No order is needed: the cell becomes visible with its phase, by a release.
   for (AnnounceRecord &record : records)
     record.sequence.store(0, std::memory_order_relaxed);
   ring.store(0, std::memory_order_relaxed);

@@ -1,3 +1,4 @@
+// The index from collectives to announce cells: one owner writes, all ranks read.
 #include "runtime/control/records/announce_table.h"
 
 namespace occl::transport {
@@ -27,6 +28,7 @@ AnnounceTable::Found AnnounceTable::probe(uint64_t collective) const {
   const uint64_t home = homeOf(collective);
   for (uint64_t i = 0; i < places.size(); ++i) {
     uint32_t number = places[(home + i) & (places.size() - 1)].load(std::memory_order_acquire);
+    // A free place ends the search; a number that cannot be has the same effect.
     if (number == 0 || number > cells.size())
       return {};
     AnnounceCell &cell = cells[number - 1];
@@ -43,6 +45,7 @@ AnnounceTable::Found AnnounceTable::probe(uint64_t collective) const {
 std::optional<AnnounceTable::Found> AnnounceTable::search(uint64_t collective) const {
   constexpr int kAttempts = 64; // the owner may have been stopped in the middle of a move
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // An odd version, or one that has changed, means that numbers moved meanwhile.
     uint32_t before = version->load(std::memory_order_acquire);
     Found found = probe(collective);
     if (found.cell)
@@ -75,6 +78,7 @@ std::optional<uint64_t> AnnounceTable::firstOf(uint64_t collective) const {
   uint64_t first = found->cell->first.load(std::memory_order_acquire);
   if (first >= CellLife::kOrdinals)
     first = AnnounceCell::kUnknown; // nobody counts so far
+  // The word counts only if the cell has stayed that of the collective.
   CellLife life = found->cell->readLife();
   bool stays = life.generation == found->life.generation && life.phase != CellPhase::Vacant &&
                life.phase != CellPhase::Leaving;
@@ -94,6 +98,7 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective) {
   const auto place = placeOf(0, collective);
   if (!place)
     return nullptr;
+  // Cells that were given back are used again before untouched ones.
   uint32_t number = numUsed;
   if (!freed.empty()) {
     number = freed.back();
@@ -103,6 +108,7 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective) {
   } else {
     return nullptr;
   }
+  // The cell is complete before its number makes it visible.
   AnnounceCell &cell = table.cells[number];
   cell.renew();
   cell.collective.store(collective, std::memory_order_relaxed);
@@ -113,6 +119,7 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective) {
 
 void AnnounceOwner::giveBack(AnnounceCell &cell) {
   auto number = static_cast<uint32_t>(&cell - table.cells.data());
+  // Lookups fail first; the new generation tells readers that hold the cell.
   if (auto place = placeOf(number + 1, cell.collective.load(std::memory_order_relaxed)))
     removeFromIndex(*place);
   CellLife next{CellPhase::Vacant, cell.readLife().generation + 1, 0};
@@ -122,6 +129,7 @@ void AnnounceOwner::giveBack(AnnounceCell &cell) {
 
 void AnnounceOwner::removeFromIndex(uint64_t place) {
   const uint64_t mask = table.places.size() - 1;
+  // While the version is odd, a reader that finds nothing looks again.
   table.version->store(table.version->load(std::memory_order_relaxed) + 1,
                        std::memory_order_relaxed);
   threadFence(std::memory_order_release);

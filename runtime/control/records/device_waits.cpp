@@ -1,3 +1,4 @@
+// Encodes the waits of devices as words, under a sequence lock.
 #include "runtime/control/records/device_waits.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ void append(std::vector<uint64_t> &words, const DeviceWait &wait) {
   words.insert(words.end(), {wait.device, wait.saidAt, wait.since, wait.lookedAt,
                              uint64_t{wait.waitsFor.size()} << 32 | bytes});
   words.insert(words.end(), wait.waitsFor.begin(), wait.waitsFor.end());
+  // The text goes behind the devices, in whole words.
   const size_t textAt = words.size();
   words.resize(textAt + textWords(bytes));
   std::memcpy(words.data() + textAt, wait.text.data(), bytes);
@@ -28,6 +30,7 @@ void append(std::vector<uint64_t> &words, const DeviceWait &wait) {
 std::optional<DeviceWait> take(std::span<const uint64_t> &words) {
   if (words.size() < kFixed)
     return std::nullopt;
+  // The numbers may be damaged: they must fit into the words that are left.
   const size_t numDevices = words[kFixed - 1] >> 32;
   const auto bytes = static_cast<uint32_t>(words[kFixed - 1]);
   if (bytes > DeviceWaitBoard::kMostText || numDevices > words.size() ||
@@ -47,6 +50,7 @@ std::optional<DeviceWait> take(std::span<const uint64_t> &words) {
 
 void DeviceWaitBoard::publish(std::span<const DeviceWait> waits) {
   std::vector<uint64_t> encoded;
+  // A wait that does not fit ends the list.
   for (const DeviceWait &wait : waits) {
     const size_t before = encoded.size();
     append(encoded, wait);
@@ -73,6 +77,7 @@ std::vector<DeviceWait> DeviceWaitBoard::read() const {
     return {};
   std::vector<DeviceWait> waits;
   std::span<const uint64_t> rest = encoded;
+  // Damage ends the list as well.
   while (auto wait = take(rest))
     waits.push_back(std::move(*wait));
   return waits;

@@ -1,3 +1,4 @@
+// The cause of a failure in the segment of the rank that has seen it.
 #include "runtime/control/records/failure_word.h"
 
 #include "runtime/sync/read_once.h"
@@ -8,6 +9,7 @@
 namespace occl::transport {
 
 void FailureCause::writeCause(const Status &cause) {
+  // The first caller writes the text, so that no reader sees two texts mixed.
   uint32_t none = 0;
   if (!causeState.compare_exchange_strong(none, 1, std::memory_order_acq_rel))
     return;

@@ -1,3 +1,4 @@
+// Lays a segment out in memory, and checks one that another rank has laid out.
 #include "runtime/control/records/segment.h"
 
 #include "runtime/sync/read_once.h"
@@ -54,6 +55,7 @@ StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, ui
   auto *header = new (memory.data()) SegmentHeader;
   header->rank = rank;
   header->numRanks = numRanks;
+  // Arena and shared arena are equal halves of the rest, in whole pages.
   header->arenaBytes = (memory.size() - kFixedBytes - heapBytes) / 2 / kSegmentPage * kSegmentPage;
   header->heapBytes = heapBytes;
   header->magicAddress = reinterpret_cast<uint64_t>(&header->magic);
@@ -79,6 +81,7 @@ StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint
     return mismatch(rank, "rank", rank, itsRank);
   if (itsNumRanks != numRanks)
     return mismatch(rank, "number of ranks", numRanks, itsNumRanks);
+  // The sizes of arena and heap must explain the size of the memory.
   const uint64_t shared = memory.size() - kFixedBytes; // arenas and heap
   if (heapBytes > shared || heapBytes % kSegmentPage != 0)
     return mismatch(rank, "at most so many heap bytes", shared, heapBytes);

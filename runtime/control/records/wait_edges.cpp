@@ -1,3 +1,4 @@
+// Publishes and reads the waits of a rank, under a sequence lock.
 #include "runtime/control/records/wait_edges.h"
 
 #include "runtime/sync/atomic.h"
@@ -34,6 +35,7 @@ WaitEdge decode(const Words &words) {
 } // namespace
 
 const char *toString(WaitReason reason) {
+  // Reports say: rank 0 waits for rank 1, and in parentheses this.
   switch (reason) {
   case WaitReason::Announce:
     return "its submission";
@@ -65,6 +67,7 @@ bool WaitEdgeBoard::holds(std::span<const WaitEdge> edges) const {
 
 void WaitEdgeBoard::publish(std::span<const WaitEdge> edges) {
   edges = edges.first(std::min<size_t>(edges.size(), kMaxEdges));
+  // An unchanged version tells readers that nothing has moved.
   if (holds(edges))
     return;
   lock.write([&] {
@@ -80,8 +83,10 @@ void WaitEdgeBoard::publish(std::span<const WaitEdge> edges) {
 WaitSnapshot WaitEdgeBoard::read() const {
   WaitSnapshot snapshot;
   auto version = lock.read([&] {
+    // The lock may run this several times.
     snapshot.edges.clear();
     snapshot.confirmations = confirmations.load(std::memory_order_acquire);
+    // The owner may be damaged, so its count is not trusted.
     uint32_t count = std::min(numEdges.load(std::memory_order_relaxed), kMaxEdges);
     for (uint32_t i = 0; i < count; ++i) {
       Words encoded;

@@ -1,3 +1,4 @@
+// Locks on bytes of files, which the system lets go when their process ends.
 #include "runtime/control/shm/lockable_file.h"
 
 #include "runtime/base/process_identity.h"
@@ -51,6 +52,7 @@ int LockableFile::hold(uint32_t byte) {
   HeldFiles::Entry &entry = files.byId[id];
   struct flock range = oneByte(F_WRLCK, byte);
   if (fcntl(file.get(), F_SETLK, &range) != 0) {
+    // The standard allows both errors for a byte that another process holds.
     int error = errno == EACCES ? EAGAIN : errno;
     if (entry.bytes == 0)
       files.byId.erase(id);
@@ -90,6 +92,7 @@ LockableFile::~LockableFile() {
     (void)fcntl(file.get(), F_SETLK, &range);
     --found->second.bytes;
   }
+  // Closing one descriptor of a file lets go of all bytes that the process holds of it.
   found->second.unused.push_back(std::move(file));
   if (found->second.bytes == 0)
     files.byId.erase(found);

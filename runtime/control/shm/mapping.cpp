@@ -1,3 +1,4 @@
+// Descriptors, mappings of memory, and files that are shared by descriptor.
 #include "runtime/control/shm/mapping.h"
 
 #include "runtime/sync/atomic.h"
@@ -61,6 +62,7 @@ StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const 
     return error == ENOENT || error == ESRCH ? Status(StatusCode::PeerFailed, status.message())
                                              : status;
   }
+  // Mapped memory must keep its size, or an access would be the end of the process.
   struct stat info;
   if (fstat(file.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != size)
     return Status(StatusCode::Mismatch, what + " is not of " + std::to_string(size) + " bytes");
@@ -84,6 +86,7 @@ Status allowStores(std::span<std::byte> pages) {
 int growFile(int descriptor, uint64_t bytes, bool reserve) {
   rlimit limit;
   // Beyond the limit a file cannot grow, and trying is the end of the process (SIGXFSZ).
+  // A signal would end the process before any error is returned.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     return EFBIG;
   if (reserve)
@@ -92,6 +95,7 @@ int growFile(int descriptor, uint64_t bytes, bool reserve) {
 }
 
 StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes) {
+  // The size is fixed by seals, so that a peer cannot shrink what others have mapped.
   Descriptor file(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   int error = file.valid() ? growFile(file.get(), bytes, false) : errno;
   if (error == 0 && fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

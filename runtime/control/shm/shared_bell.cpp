@@ -1,3 +1,4 @@
+// Doorbells in memory of this process, and those that other processes share.
 #include "runtime/control/shm/shared_bell.h"
 
 #include <cerrno>
@@ -32,6 +33,7 @@ StatusOr<std::shared_ptr<SharedBell>> SharedBell::open(const std::string &path,
   auto memory = Mapping::ofPath(path, kBytes, what, Access::ReadOnly);
   if (!memory.ok())
     return memory.status();
+  // Ringing stores to the bell; the rest of the page is read only.
   if (Status allowed = allowStores(memory->get().first(kBellBytes)); !allowed.ok())
     return allowed;
   return std::shared_ptr<SharedBell>(new SharedBell(Descriptor(), std::move(*memory)));

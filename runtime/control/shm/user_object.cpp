@@ -1,3 +1,4 @@
+// Objects in POSIX shared memory of one user, checked against those of others.
 #include "runtime/control/shm/user_object.h"
 
 #include <cerrno>
@@ -40,6 +41,7 @@ std::string userObjectName(const std::string &name) { return "/" + prefix() + na
 
 StatusOr<UserObject> openUserObject(const std::string &name, int flags) {
   const std::string object = userObjectName(name);
+  // A link or a pipe of another user is neither followed nor waited for.
   Descriptor file(
       shm_open(object.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   struct stat info {};
@@ -50,6 +52,7 @@ StatusOr<UserObject> openUserObject(const std::string &name, int flags) {
       return notPrivate(object, info);
     return systemError("cannot open shared memory " + object, error);
   }
+  // The name may belong to something that this library has not made.
   if (fstat(file.get(), &info) != 0)
     return systemError("cannot examine shared memory " + object, errno);
   if (!isPrivate(info))
@@ -68,6 +71,7 @@ void forEachUserObject(const Deadline &deadline,
                        const std::function<void(const std::string &name)> &visit) {
   std::unique_ptr<DIR, int (*)(DIR *)> directory(opendir(kDirectory), closedir);
   const std::string start = prefix();
+  // The directory may be full of files of other programs.
   while (directory && !deadline.passed()) {
     const dirent *entry = readdir(directory.get());
     if (!entry)

@@ -1,3 +1,4 @@
+// Binds a plan to a rank and a count: sizes, messages, arenas, then instructions.
 #include "runtime/exec/bind/binder.h"
 
 #include "plan/model/limits.h"
@@ -68,6 +69,7 @@ void Binder::setScalars() {
 
 void Binder::measureMessages() {
   layouts.resize(plan.connections.size());
+  // Find the largest message of each connection, and how many a tile has.
   for (const plan::Instruction &instruction : plan.instructions)
     for (const plan::Operand &operand : plan.destinationsOf(instruction))
       if (operand.kind == plan::OperandKind::Connection) {
@@ -86,6 +88,7 @@ void Binder::measureMessages() {
 Status Binder::layOutMessages() {
   if (mayHaveReferences())
     findCopies();
+  // Halve the messages until all arenas fit, or they are as small as they may be.
   for (messageBytes = request.tiles.messageBytes;; messageBytes /= 2) {
     chooseTiles();
     chooseLines();
@@ -126,22 +129,27 @@ void Binder::chooseLines() {
     return;
   Program &program = binding->bound;
   const LinePolicy &policy = request.lines;
+  // The instruction with the most operands decides how much stage each operand gets.
   uint32_t mostOperands = 0;
   for (const plan::Instruction &instruction : plan.instructions) {
     uint32_t operands = uint32_t(instruction.numSources) + instruction.numDestinations;
+    // A source that stores to each destination has an operand for each.
     if (!isAtSource())
       for (const plan::Operand &operand : plan.destinationsOf(instruction))
         if (operand.kind == plan::OperandKind::Connection)
           operands += plan.connections[operand.index].numDestinations - 1;
     mostOperands = std::max(mostOperands, operands);
   }
+  // LL has narrow lines; LL128 has wide ones where the target does.
   const bool isNarrow = plan.protocol == plan::Protocol::LL && !request.onlyWideLines;
   program.line = isNarrow || !policy.hasWide
                      ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
                      : LineFormat{policy.wideLineBytes, policy.wideLineBytes - 8};
+  // A stage is divided equally, in units of its alignment.
   program.stageStride =
       std::clamp<uint64_t>(policy.stageBytes / mostOperands / kStageAlignment * kStageAlignment,
                            kStageAlignment, policy.sliceBytes);
+  // Cut the largest message into slices, and count the flags of an invocation.
   uint64_t slice = sliceElements(maxCount);
   program.slicesPerMessage = std::max<uint64_t>((messageElements(maxCount) + slice - 1) / slice, 1);
   uint64_t messagesPerTile = 0;
@@ -168,6 +176,7 @@ Status Binder::checkSizes() const {
   for (const plan::RankPlan &rank : plan.ranks)
     largest = std::max({largest, uint64_t{rank.inputChunks}, uint64_t{rank.outputChunks},
                         uint64_t{rank.scratchChunks}});
+  // A buffer may have several parts, each of which has `count` elements.
   const uint64_t parts = largest / plan.partChunks + 1;
   if (request.count > kMaxBytes / elementBytes / parts ||
       alignUp(chunking.maxSize(), grain) > kMaxBytes / elementBytes / largest)
@@ -181,6 +190,7 @@ Status Binder::checkMessages() const {
   uint64_t perTile = 1; // slices of a connection
   for (const Layout &layout : layouts)
     perTile = std::max(perTile, uint64_t{layout.messagesPerTile} * program.slicesPerMessage);
+  // Flags have 32 bits, all other words 64.
   const uint64_t most = hasLines() ? kMostFlags : kMaxBytes;
   if (program.numTiles >= most / perTile)
     return refuseCount(std::to_string(program.numTiles) + " tiles of " + std::to_string(perTile) +
@@ -207,6 +217,7 @@ void Binder::layOutArenas() {
   sizes = binding->counterSizes;
   for (uint64_t &size : sizes)
     size = std::max(size, request.slotsOffset);
+  // Slots follow the counters, connection by connection.
   for (size_t i = 0; i < layouts.size(); ++i) {
     Layout &layout = layouts[i];
     if (isCounter(i))
@@ -224,6 +235,7 @@ void Binder::layOutArenas() {
   }
   if (hasLines())
     binding->arenaSizes = binding->controlSizes;
+  // A block is at least as large as the heads that lie outside of it.
   for (uint32_t r = 0; r < plan.numRanks; ++r)
     binding->arenaSizes[r] = std::max(binding->arenaSizes[r], binding->headSizes[r]);
 }
@@ -235,6 +247,7 @@ void Binder::layOutCounters() {
   sizes.assign(plan.numRanks, 0);
   binding->headSizes.assign(plan.numRanks, 0);
   Binding::Table<uint64_t> &heads = request.headsDistance != 0 ? binding->headSizes : sizes;
+  // Mailboxes of a connection have consecutive numbers.
   for (size_t i = 0; i < layouts.size(); ++i) {
     const plan::Connection &connection = plan.connections[i];
     layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
@@ -244,6 +257,7 @@ void Binder::layOutCounters() {
       if (!hasLines() || connection.isCounter)
         sizes[rank] += kControlStride;
     }
+    // Heads lie with the source, one for each destination.
     layouts[i].headsOffset = request.headsDistance + heads[connection.source];
     if (lastCredit(i) != 0)
       heads[connection.source] += connection.numDestinations * kControlStride;
@@ -253,9 +267,11 @@ void Binder::layOutCounters() {
 /// The last head of a connection that its source waits for.
 uint64_t Binder::lastCredit(size_t connection) const {
   const Program &program = binding->bound;
+  // With references a slot is free only once its data have been read.
   uint64_t messages = program.numTiles * layouts[connection].messagesPerTile;
   if (layouts[connection].mayRefer)
     return messages * program.slicesPerMessage;
+  // The first `depth` messages find free slots and wait for nothing.
   return messages > program.depth && !isCounter(connection)
              ? (messages - program.depth) * program.slicesPerMessage
              : 0;
@@ -277,6 +293,7 @@ void Binder::reserveTables() {
 
 Status Binder::bindBlocks() {
   reserveTables();
+  // An end is made when the first operand needs it.
   receivingEnds.assign(layouts.size(), kNoEnd);
   sendingEnds.assign(mailboxes.size(), kNoEnd);
   accessed.assign(plan.numRanks, false);
@@ -290,6 +307,7 @@ Status Binder::bindBlocks() {
     for (const plan::Instruction &instruction : plan.instructionsOf(block))
       if (Status status = bindInstruction(instruction, b); !status.ok())
         return status;
+    // Drains of the block are the ends that its own instructions have made.
     binding->blocks.back().numDrains =
         static_cast<uint32_t>(binding->drains.size()) - binding->blocks.back().firstDrain;
   }
@@ -303,10 +321,12 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                                                std::to_string(block) + ": " + std::move(what) +
                                                ", which this runtime does not execute");
   };
+  // This interpreter has no steps for gates.
   if (instruction.opcode == plan::Opcode::Gate || instruction.opcode == plan::Opcode::Arrive)
     return refuse(std::string("instruction ") + plan::mnemonic(instruction.opcode));
   const Program &program = binding->bound;
   BoundInstruction bound;
+  // Measure the instruction: its elements over all tiles, and those of a slice.
   bound.elements = chunking.beginInBuffer(uint64_t(instruction.extent) + instruction.count) -
                    chunking.beginInBuffer(instruction.extent);
   bound.sliceElements =
@@ -317,6 +337,7 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   bound.numSources = instruction.numSources;
   bound.divides = instruction.final && request.op == ReduceOp::Avg && plan.numRanks > 1;
   bool usesScratch = false;
+  // Bind sources, then local destinations, then messages: the driver relies on this order.
   for (const plan::Operand &operand : plan.sourcesOf(instruction))
     bindOperand(instruction, operand, true);
   for (bool connections : {false, true})
@@ -325,12 +346,14 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
         bindOperand(instruction, operand, false);
         bound.numLocalDestinations += !connections;
       }
+  // Decide whether receivers may read the data where they lie.
   bindReference(instruction, bound);
   size_t numOperands = binding->operands.size() - bound.firstOperand;
   if (numOperands > plan::limits::kMaxOperands)
     return refuse("an instruction with " + std::to_string(numOperands) +
                   " operands, a copy for each destination counted");
   bound.numDestinations = static_cast<uint16_t>(numOperands - bound.numSources);
+  // Note the scratch and the buffers of other ranks that it accesses.
   for (const plan::Operand &operand :
        std::span(plan.operands)
            .subspan(instruction.firstOperand,
@@ -339,11 +362,13 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
     if (operand.kind != plan::OperandKind::Connection && operand.rank != request.rank)
       accessed[operand.rank] = usesArena[operand.rank] = true;
   }
+  // In place, a chunk that stays where it is changes nothing in the output.
   staysInOutput.push_back(
       std::ranges::all_of(plan.destinationsOf(instruction), [&](const plan::Operand &operand) {
         return operand.kind != plan::OperandKind::Output ||
                (!bound.divides && isSourceInPlace(request.rank, instruction, operand));
       }));
+  // Chunks lie side by side on a single tile, unless scratch spaces them out.
   bound.contiguous = instruction.count <= 1 || (program.numTiles == 1 && !usesScratch);
   bound.span = instruction.count <= 1 ? program.tileElements : bound.elements;
   if (instruction.count != 0)
@@ -355,14 +380,17 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
 void Binder::bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
                          bool isSource) {
   if (operand.kind == plan::OperandKind::Connection) {
+    // A wait receives nothing, but polls the counter.
     if (instruction.opcode == plan::Opcode::Wait)
       return pushWait(operand.index, instruction.value);
     if (isSource)
       return pushMessage(receivingEnd(operand.index));
+    // Each mailbox gets a copy of the message.
     for (uint32_t m = 0; m < numMailboxes(plan.connections[operand.index]); ++m)
       pushMessage(sendingEnd(operand.index, m));
     return;
   }
+  // A local operand begins at its first chunk.
   BoundOperand bound;
   bound.kind = operand.kind;
   bound.rank = operand.rank;
@@ -385,6 +413,7 @@ void Binder::pushWait(uint32_t connection, uint32_t value) {
   BoundOperand bound;
   bound.kind = plan::OperandKind::Connection;
   bound.end = receivingEnd(connection);
+  // The v-th signal is message v - 1 of the counter.
   bound.message = value - 1;
   binding->ends[bound.end].messagesPerTile = layouts[connection].messagesPerTile;
   binding->operands.push_back(bound);
@@ -393,6 +422,7 @@ void Binder::pushWait(uint32_t connection, uint32_t value) {
 uint32_t Binder::receivingEnd(uint32_t index) {
   uint32_t &end = receivingEnds[index];
   if (end == kNoEnd) {
+    // Heads are numbered by destination, so this rank needs its place among them.
     const plan::Connection &connection = plan.connections[index];
     auto destinations = plan.destinationsOf(connection);
     uint32_t self =
@@ -408,6 +438,7 @@ uint32_t Binder::sendingEnd(uint32_t index, uint32_t mailbox) {
     auto destinations = plan.destinationsOf(plan.connections[index]);
     end = makeEnd(index, mailbox, mailbox,
                   isAtSource() ? destinations : destinations.subspan(mailbox, 1));
+    // Receivers must have read the data before the thread block ends.
     if (layouts[index].mayRefer)
       binding->drains.push_back(end);
   }
@@ -419,6 +450,7 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
                          std::span<const uint32_t> others) {
   const Layout &layout = layouts[index];
   const Mailbox &box = mailboxes[layout.firstMailbox + mailbox];
+  // Find the tail, the slots and the heads in the arena blocks.
   ConnectionEnd end;
   end.tailOffset = box.tailOffset;
   end.headsOffset = layout.headsOffset + head * kControlStride;
@@ -432,6 +464,7 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
   end.firstPeer = static_cast<uint32_t>(binding->peers.size());
   end.numPeers = static_cast<uint32_t>(others.size());
   end.connection = index;
+  // Slots use one rank's block, heads the block of the source.
   usesArena[end.dataRank] = usesArena[end.creditRank] = true;
   binding->peers.insert(binding->peers.end(), others.begin(), others.end());
   binding->ends.push_back(end);
@@ -446,6 +479,7 @@ void Binder::finish() {
     if (accessed[r])
       binding->accessedRanks.push_back(r);
   }
+  // No table grows any more, so the program may point into them.
   program.blocks = binding->blocks.data();
   program.instructions = binding->instructions.data();
   program.operands = binding->operands.data();
@@ -463,6 +497,7 @@ StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const Bind
   auto refuse = [&](std::string why) {
     return Status(StatusCode::InvalidArgument, "plan '" + plan.name + "': " + std::move(why));
   };
+  // Refuse requests that do not fit the plan.
   if (request.rank >= plan.numRanks)
     return refuse("rank " + std::to_string(request.rank) + " of a plan for " +
                   std::to_string(plan.numRanks) + " ranks");

@@ -47,6 +47,7 @@ void Binder::findCopies() {
   stores.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     stores[r].resize(plan.ranks[r].outputChunks);
+    // Messages are counted in the order in which bindBlocks() numbers them.
     std::map<uint32_t, uint32_t> received; // messages so far, by connection
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
       for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
@@ -119,12 +120,14 @@ const plan::Operand *Binder::referredTo(uint32_t rank, const plan::Instruction &
   auto isScratch = [](const plan::Operand &operand) {
     return operand.kind == plan::OperandKind::Scratch;
   };
+  // Data that are referred to lie in one piece in a user buffer, and have one receiver.
   if (instruction.count == 0 || !std::ranges::any_of(destinations, isMessage) ||
       std::ranges::any_of(destinations, isMulticast) ||
       (instruction.count > 1 && program.numTiles > 1) || std::ranges::any_of(sources, isScratch) ||
       std::ranges::any_of(destinations, isScratch) ||
       sliceElements(instruction.count) * program.elementBytes < request.referenceBytes)
     return nullptr;
+  // A copy leaves its source behind; any other result is in a local destination.
   bool isCopy = sources.size() == 1 && !instruction.final;
   const plan::Operand *holder = isCopy && !isMessage(sources[0]) ? &sources[0] : nullptr;
   for (const plan::Operand &operand : destinations)
@@ -140,8 +143,10 @@ void Binder::bindReference(const plan::Instruction &instruction, BoundInstructio
     return;
   bool isSource = holder < plan.destinationsOf(instruction).data();
   bound.refers = static_cast<uint16_t>(isSource ? 1 : bound.numSources + 1);
+  // In place, other instructions may store over an input, but not over this output.
   bound.refersInPlace =
       holder->kind == plan::OperandKind::Output || staysInPlace(instruction, *holder);
+  // Receivers that only copy may read another process; others fold from a slot.
   bound.copyReceivers = true;
   for (size_t i = bound.firstOperand + bound.numSources + bound.numLocalDestinations;
        i < binding->operands.size(); ++i) {

@@ -12,6 +12,7 @@ void Binder::resolveSteps() {
     auto instructions = plan.instructionsOf(planBlock);
     for (uint32_t i = 0; i < planBlock.numInstructions; ++i) {
       BoundInstruction &bound = binding->instructions[binding->blocks[b].firstInstruction + i];
+      // The words of an instruction are consecutive, so that steps can be joined.
       bound.firstAcquire = static_cast<uint32_t>(binding->acquires.size());
       bound.firstRelease = static_cast<uint32_t>(binding->releases.size());
       bound.firstNeed = static_cast<uint32_t>(binding->needs.size());
@@ -30,12 +31,14 @@ void Binder::resolveSteps() {
 void Binder::resolveOperand(BoundInstruction &bound, uint32_t index, bool isSource) {
   BoundOperand &operand = binding->operands[index];
   if (operand.kind != plan::OperandKind::Connection) {
+    // A buffer of another rank is usable once that rank has announced it.
     auto kind = static_cast<uint32_t>(operand.kind);
     bool isOwn = operand.rank == request.rank;
     operand.place = isOwn ? kind : peerBufferPlace(plan.numRanks, operand.rank, kind);
     bound.readsPeers |= isSource && !isOwn;
     return isOwn ? void() : pushNeed(bound, operand.rank, 0);
   }
+  // A message has a slot, and words at the ends of its connection.
   const ConnectionEnd &end = binding->ends[operand.end];
   operand.place = arenaPlace(end.dataRank);
   operand.offset = end.slotsOffset;
@@ -54,6 +57,7 @@ void Binder::resolveSource(BoundInstruction &bound, uint32_t index, const Connec
   const uint64_t slices = binding->bound.slicesPerMessage;
   const BoundOperand &operand = binding->operands[index];
   uint64_t first = operand.message * slices, perTile = end.messagesPerTile * slices;
+  // Lines show by themselves that they have come, other messages by the tail.
   if (end.isCounter || !hasLines())
     binding->acquires.push_back({end.tailOffset, static_cast<int64_t>(first),
                                  static_cast<int64_t>(perTile), operand.place, end.connection,
@@ -61,6 +65,7 @@ void Binder::resolveSource(BoundInstruction &bound, uint32_t index, const Connec
                                  end.isCounter ? BlockReason::Signal : BlockReason::Data});
   else
     pushNeed(bound, end.dataRank, end.connection);
+  // Credit is given only if the source will look at it.
   if (end.isCounter || end.lastCredit == 0)
     return;
   pushNeed(bound, end.creditRank, end.connection);
@@ -76,11 +81,13 @@ void Binder::resolveDestination(BoundInstruction &bound, uint32_t index, const C
   uint64_t first = operand.message * program.slicesPerMessage;
   uint64_t perTile = end.messagesPerTile * program.slicesPerMessage;
   uint64_t capacity = program.depth * program.slicesPerMessage;
+  // The slot is free once each destination has read the message `capacity` slices before.
   for (uint32_t p = 0; end.lastCredit != 0 && p < end.numPeers; ++p)
     binding->acquires.push_back(
         {end.headsOffset + p * kControlStride, static_cast<int64_t>(first - capacity),
          static_cast<int64_t>(perTile), arenaPlace(end.creditRank), end.connection,
          binding->peers[end.firstPeer + p], BlockReason::Credit});
+  // The memory of the slot must be known before anything is stored there.
   pushNeed(bound, end.dataRank, end.connection);
   binding->releases.push_back({end.tailOffset, first, perTile, ~0ull, operand.place, index,
                                end.firstPeer, static_cast<uint16_t>(end.numPeers),
@@ -93,6 +100,7 @@ void Binder::resolveDependencies(const plan::Instruction &instruction, uint32_t 
     if (dependency.threadBlock == block)
       continue;
     const BoundBlock &other = binding->blocks[dependency.threadBlock];
+    // The other block stores its progress only because of this.
     binding->instructions[other.firstInstruction + dependency.instruction].published = true;
     binding->acquires.push_back({dependency.threadBlock * kControlStride,
                                  static_cast<int64_t>(dependency.instruction) + 1,
@@ -104,6 +112,7 @@ void Binder::resolveDependencies(const plan::Instruction &instruction, uint32_t 
 void Binder::pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connection) {
   Place place = arenaPlace(rank);
   auto isIt = [place](const auto &other) { return other.place == place; };
+  // Words that are waited for imply that their memory is known.
   if (rank != request.rank &&
       std::ranges::none_of(std::span(binding->acquires).subspan(bound.firstAcquire), isIt) &&
       std::ranges::none_of(std::span(binding->needs).subspan(bound.firstNeed), isIt))
@@ -135,10 +144,12 @@ bool Binder::isToBeGrouped(const BoundBlock &block) const {
 /// otherwise: see mayJoin().
 void Binder::groupSteps(const BoundBlock &block) {
   uint32_t end = block.firstInstruction + block.numInstructions;
+  // The leader takes in the instructions behind it, as long as each may join.
   for (uint32_t leader = block.firstInstruction; leader < end;) {
     BoundInstruction &step = binding->instructions[leader];
     uint32_t next = leader + 1;
     for (; next < end && mayJoin(leader, next); ++next) {
+      // The leader's counts cover the whole step; members have none of their own.
       BoundInstruction &member = binding->instructions[next];
       ++step.numInstructions;
       step.numStepOperands += member.numStepOperands;

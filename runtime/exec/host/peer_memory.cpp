@@ -1,3 +1,4 @@
+// Reads memory of other processes of this machine by process_vm_readv().
 #include "runtime/exec/host/peer_memory.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// The driver of hosts: it polls a step, executes it, publishes it and goes on.
 #include "runtime/exec/host/step_driver.h"
 
 #include "runtime/base/cache_line.h"
@@ -33,6 +34,7 @@ bool StepDriver::areAnnounced() {
 }
 
 OCCL_INLINE bool StepDriver::haveWords() {
+  // A word of a place that is not announced cannot be looked at.
   for (const BoundAcquire &awaited :
        std::span(program.acquires + step->first->firstAcquire, step->first->numAcquires)) {
     char *base = placeOf(awaited.place);
@@ -40,6 +42,7 @@ OCCL_INLINE bool StepDriver::haveWords() {
       return lacks(BlockReason::Announce, awaited.what, awaited.peer);
     const int64_t value = awaited.value + static_cast<int64_t>(tile) * awaited.perTile +
                           static_cast<int64_t>(awaited.isSliced ? cut.done : 0);
+    // Values up to 0 have been reached from the start.
     if (value > 0 &&
         HostTarget::acquire(wordAt(base + awaited.offset)) < static_cast<uint64_t>(value))
       return lacks(awaited.reason, awaited.what, awaited.peer);
@@ -83,6 +86,7 @@ template <bool kFixed> bool StepDriver::mayAccess() {
 
 /// The destinations of what it has sent by reference have consumed everything.
 bool StepDriver::pollDrains() {
+  // Without references no buffer of this rank is read by others.
   if ((invocation.references[0] | invocation.references[1]) == 0)
     return true;
   for (uint32_t drain : std::span(program.drains + table.block.firstDrain, table.block.numDrains)) {
@@ -128,6 +132,7 @@ void StepDriver::reduce(const StepTable::Member &member, const StepTable::Operan
   const std::span destinations(operands + member.numSources, member.numDestinations);
   char **pointer = target.pointers();
   char *stage = target.stage();
+  // Each source is folded where it lies, or unpacked or padded into the stage.
   for (const StepTable::Operand &source : std::span(operands, member.numSources)) {
     char *const address = addressOf(source);
     if (isPadded) // so that nothing is folded that somebody has left there
@@ -139,6 +144,7 @@ void StepDriver::reduce(const StepTable::Member &member, const StepTable::Operan
     *pointer++ = isPadded || source.flag != 0 ? stage : address;
     stage += member.stageBytes;
   }
+  // Results that cannot go straight to their destination stay in the stage.
   char **result = pointer;
   for (const StepTable::Operand &destination : destinations) {
     *pointer++ = isPadded || destination.flag != 0 ? stage : addressOf(destination);
@@ -146,6 +152,7 @@ void StepDriver::reduce(const StepTable::Member &member, const StepTable::Operan
   }
   member.fold(target.pointers(), member.numSources, member.numDestinations, member.elements,
               member.divisor);
+  // Pack or copy the results out of the stage.
   for (const StepTable::Operand &destination : destinations) {
     const char *from = *result++;
     if (destination.flag != 0)
@@ -258,6 +265,7 @@ OCCL_INLINE bool StepDriver::foldPiece(uint64_t inSlice, uint64_t inUser, uint64
 bool StepDriver::followReference(uint32_t source, uint64_t inSlice, uint64_t elements) {
   const BoundInstruction &now = *step->first;
   const BoundOperand &operand = program.operands[now.firstOperand + source];
+  // The reference lies beside the tail, and was stored before it.
   const ConnectionEnd &connection = program.ends[operand.end];
   char *tail = placeOf(arenaPlace(connection.dataRank)) + connection.tailOffset;
   Reference reference = loadShared(referenceWord(tail, operand), std::memory_order_relaxed);
@@ -312,6 +320,7 @@ OCCL_INLINE Reference StepDriver::referenceOfSlice() const {
 /// Calls visit(operand, isStored, elements) for the ranges of the rank's own input and output that
 /// the step accesses. Ends with the first that returns false.
 template <bool kFixed, class Visit> bool StepDriver::forEachOfUsers(Visit visit) const {
+  // Places up to Output are the rank's own input and output.
   const auto visitPiece = [&](const BoundInstruction &now, uint64_t inUser, uint64_t elements) {
     const auto operands = operandsOf(now);
     for (size_t i = 0; elements != 0 && i < operands.size(); ++i) {
@@ -324,6 +333,7 @@ template <bool kFixed, class Visit> bool StepDriver::forEachOfUsers(Visit visit)
     }
     return true;
   };
+  // A sliced step has one instruction; a fixed one may have several, each as a whole.
   if (!kFixed)
     return forEachPiece([&](uint64_t, uint64_t inUser, uint64_t, uint64_t elements) {
       return visitPiece(*step->first, inUser, elements);
@@ -347,6 +357,7 @@ template <bool kFixed> void StepDriver::noteStored() {
 OCCL_INLINE void StepDriver::publish() {
   for (const BoundRelease &released :
        std::span(program.releases + step->first->firstRelease, step->first->numReleases)) {
+    // A value beyond the limit is looked at by nobody.
     const uint64_t value = valueOf(released);
     if (!released.isStored || value > released.limit)
       continue;
@@ -414,6 +425,7 @@ template <bool kFixed> OCCL_INLINE void StepDriver::nextStep() {
 template <bool kFixed> OCCL_INLINE void StepDriver::goOn() {
   numDone += step->numMembers;
   kFixed ? void(rungTo += step->numRung) : noteRung();
+  // Protocol Simple rings after each step.
   if (program.line.bytes == 0)
     ringNoted();
   if (kFixed || cut.isLast)
@@ -462,6 +474,7 @@ StepResult runOnHost(const Invocation &invocation, const StepTable &table, Block
   StepResult result;
   result.status = driver.advance(maxSlices);
   result.slices = driver.slices();
+  // Others wake before the caller does anything else.
   if (result.slices != 0) {
     driver.ring();
     context = driver.context();
@@ -472,6 +485,7 @@ StepResult runOnHost(const Invocation &invocation, const StepTable &table, Block
 
 uint32_t waitingInstruction(const Program &program, uint32_t block, uint32_t instruction,
                             const Obstacle &obstacle) {
+  // Of a joined step, look for the instruction that reads the connection.
   const BoundInstruction *step =
       &program.instructions[program.blocks[block].firstInstruction + instruction];
   for (uint32_t i = 0; i < step->numInstructions && step->numInstructions > 1; ++i)

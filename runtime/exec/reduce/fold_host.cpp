@@ -1,3 +1,4 @@
+// Chooses the loops of folds for this processor.
 #include "runtime/exec/reduce/fold_host.h"
 
 #include "runtime/exec/reduce/fold_variants.h"
@@ -26,6 +27,7 @@ const FoldTable &foldTable() {
   static const FoldTable table = [] {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) {
+      // AVX-512 serves the small floats, and all other types the 32-byte vectors of AVX2.
       const bool hasAvx512 =
           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -54,6 +56,7 @@ void scaleElements(DataType type, const Scale &scale, char *to, const char *from
   const auto index = static_cast<unsigned>(type);
   if (scale.factor)
     return foldTable().multiply[index](to, from, elements, scale.factor);
+  // Without a factor the sum of one source is divided.
   char *pointers[] = {const_cast<char *>(from), to};
   foldTable().functions[index][static_cast<unsigned>(ReduceOp::Sum)](pointers, 1, 1, elements,
                                                                      scale.divisor);

@@ -200,6 +200,7 @@ OCCL_INLINE void foldRows(char *to, char *const *sources, unsigned numSources, u
   constexpr auto load = rowOf<Row, kDivides>;
   constexpr uint64_t kNext = (kRows - 1) * Row::kBytes;
   numSources = N == 0 ? numSources : N;
+  // Both rows are folded side by side, and all sources read before the first store.
   Row first = load(sources[0] + begin, divisor), second = load(sources[0] + begin + kNext, divisor);
 #pragma GCC unroll 8
   for (unsigned s = 1; s < numSources; ++s) {
@@ -216,6 +217,7 @@ OCCL_INLINE void foldRows(char *to, char *const *sources, unsigned numSources, u
 template <class Row, bool kDivides>
 void foldEnd(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t bytes,
              uint64_t divisor) {
+  // The padding is folded, too, but not copied back.
   char padded[Row::kBytes] = {}, other[Row::kBytes] = {};
   std::memcpy(padded, sources[0] + begin, bytes);
   Row row = rowOf<Row, kDivides>(padded, divisor);
@@ -260,6 +262,7 @@ void foldRange(char *to, char *const *sources, unsigned numSources, uint64_t beg
 template <class Element, class Operation>
 void foldBlock(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
                uint64_t divisor) {
+  // The usual numbers of sources have loops that are unrolled.
   switch (numSources) {
   case 2:
     return foldRange<Element, Operation, 2>(to, sources, 2, begin, end, divisor);
@@ -279,6 +282,7 @@ void fold(char *const *pointers, unsigned numSources, unsigned numDestinations, 
           uint64_t divisor) {
   char *const *destinations = pointers + numSources;
   uint64_t bytes = elements * sizeof(typename Element::Storage);
+  // With several destinations a block is copied while it is in the cache.
   uint64_t step = numDestinations == 1 ? bytes : kBlockBytes;
   for (uint64_t begin = 0; begin < bytes; begin += step) {
     uint64_t end = bytes - begin < step ? bytes : begin + step;
@@ -292,6 +296,7 @@ void fold(char *const *pointers, unsigned numSources, unsigned numDestinations, 
 template <class Element>
 void multiply(char *to, const char *from, uint64_t elements, const void *factor) {
   using Scaled = Row<Element, Sum>;
+  // The factor is converted once.
   const auto by =
       Element::load(loadFrom<typename Element::Storage>(static_cast<const char *>(factor)));
   uint64_t left = elements * sizeof(typename Element::Storage);
@@ -304,6 +309,7 @@ void multiply(char *to, const char *from, uint64_t elements, const void *factor)
   }
   if (left == 0)
     return;
+  // The rest goes through a padded row.
   char padded[Scaled::kBytes] = {};
   std::memcpy(padded, from, left);
   Scaled row(padded);

@@ -1,3 +1,4 @@
+// Writes out the steps of a thread block as addresses and values, for devices.
 #include "runtime/exec/step/ready_tables.h"
 
 #include <algorithm>
@@ -33,6 +34,7 @@ public:
       tables.obstacles.insert(tables.obstacles.end(), operandObstacles.begin(),
                               operandObstacles.end());
     }
+    // Acquires, releases and operands lie behind each other in one table.
     tables.sources = std::move(acquires);
     for (ReadyStep &step : tables.steps)
       step.firstRelease = static_cast<uint16_t>(step.firstRelease + tables.sources.size());
@@ -54,6 +56,7 @@ private:
     size_t numAcquires = 0, numReleases = 0, numOperands = 0;
     for (uint32_t i = 0; i < bound.numInstructions; ++i) {
       const BoundInstruction &instruction = instructionAt(i);
+      // Words are counted at the first instruction of a step.
       numAcquires += instruction.numInstructions != 0 ? instruction.numAcquires : 0;
       numReleases += instruction.numInstructions != 0 ? instruction.numReleases + 1 : 0;
       numOperands += size_t{instruction.numSources} + instruction.numDestinations;
@@ -82,6 +85,7 @@ private:
     step.firstPiece = static_cast<uint16_t>(tables.pieces.size());
     step.sliceElements = perStep ? instruction.sliceElements : 0;
     step.isScattered = !instruction.contiguous;
+    // The first instruction has the words of its whole step.
     if (instruction.numInstructions != 0) {
       for (uint32_t a = 0; a < instruction.numAcquires; ++a)
         acquire(program.acquires[instruction.firstAcquire + a]);
@@ -118,6 +122,7 @@ private:
     piece.allElements = elements;
     piece.divisor = instruction.divides ? program.numRanks : 1;
     piece.firstPointer = static_cast<uint32_t>(operands.size());
+    // A step without data needs no operands.
     if (movesData) {
       piece.numSources = instruction.numSources;
       piece.numDestinations = instruction.numDestinations;

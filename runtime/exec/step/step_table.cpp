@@ -1,3 +1,4 @@
+// Tables of a thread block's steps for hosts.
 #include "runtime/exec/step/step_table.h"
 
 #include "runtime/base/cache_line.h"
@@ -45,6 +46,7 @@ StepTable::StepTable(const Program &program, uint32_t index)
 
 /// What the steps have lies in their order.
 void StepTable::link() {
+  // Pointers are set last, when the tables have stopped growing.
   const Member *member = members.data();
   const Operand *operand = operands.data();
   const Polled *source = polled.data();
@@ -55,6 +57,7 @@ void StepTable::link() {
     step.next = &step + step.numMembers;
     step.members = member;
     step.operands = operand;
+    // Only fixed tables have members.
     for (uint32_t m = 0; fixed && m < step.numMembers; ++m, ++member)
       operand += member->numSources + member->numDestinations;
     step.polled = source;
@@ -97,6 +100,7 @@ void StepTable::addStep(uint32_t i) {
 }
 
 void StepTable::addNeeds(Step &step) {
+  // Sources in lines say by themselves that the place is missing.
   const auto sources = std::span(polled).last(step.numPolled);
   for (const BoundNeed &need :
        std::span(program.needs + step.first->firstNeed, step.first->numNeeds))
@@ -108,6 +112,7 @@ void StepTable::addNeeds(Step &step) {
 
 void StepTable::addRung(Step &step) {
   const size_t before = rung.size();
+  // A head beyond the limit wakes nobody, as it is not stored.
   for (const BoundRelease &release : releasesOf(program, *step.first))
     if (release.value + program.slicesPerMessage <= release.limit)
       rung.insert(rung.end(), program.peers + release.firstPeer,

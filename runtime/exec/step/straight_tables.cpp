@@ -1,3 +1,4 @@
+// Tables of thread blocks that do nothing but fold lines, for devices.
 #include "runtime/exec/step/straight_tables.h"
 
 #include "runtime/base/cache_line.h"
@@ -15,6 +16,7 @@ public:
       : program(program), bound(program.blocks[block]), tables(memory) {}
 
   std::optional<StraightTables> make() && {
+    // Without tiles and drains nothing is left to wait for but lines.
     if (program.line.bytes == 0 || program.numTiles != 1 || bound.numDrains != 0)
       return {};
     reserve();
@@ -73,6 +75,7 @@ private:
   /// Credit that has been there from the start is nothing to wait for.
   bool waits(const BoundInstruction &leader) const {
     for (uint32_t a = 0; a < leader.numAcquires; ++a) {
+      // A credit up to 0 is there from the start.
       const BoundAcquire &acquire = program.acquires[leader.firstAcquire + a];
       if (acquire.reason != BlockReason::Credit || acquire.value + acquire.isSliced > 0)
         return true;
@@ -95,6 +98,7 @@ private:
         !instruction.contiguous || instruction.refers != 0)
       return false;
     uint64_t begin = 0;
+    // An instruction without elements has one slice, too.
     for (uint32_t slice = 0; slice == 0 || begin < instruction.elements; ++slice) {
       uint64_t end = std::min(begin + instruction.sliceElements, instruction.elements);
       if (!piece(instruction, {slice, begin, end}))
@@ -136,11 +140,13 @@ private:
     operand.offset = from.offset;
     operand.place = from.place;
     Obstacle obstacle;
+    // Straight steps access no buffer of another rank.
     if (from.kind != plan::OperandKind::Connection) {
       if (from.rank != program.rank)
         return false;
       operand.offset += slice.begin * program.elementBytes;
     } else {
+      // Signals are words, not lines.
       if (from.slotBytes == 0)
         return false;
       const ConnectionEnd &end = program.ends[from.end];

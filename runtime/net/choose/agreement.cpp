@@ -1,3 +1,4 @@
+// The dialogue of two ranks that try transports one after another.
 #include "runtime/net/choose/agreement.h"
 
 #include "runtime/net/rendezvous/socket.h"
@@ -70,6 +71,7 @@ bool Agreement::goOn() {
   case State::HearOffer:
     if (!hear(theirs))
       return false;
+    // Both ranks compare the same two offers, so they get the same candidates.
     compareOffers();
     return true;
   case State::Begin:
@@ -78,6 +80,7 @@ bool Agreement::goOn() {
   case State::HearMade:
     if (!hearStep(State::HearConnected))
       return false;
+    // The peer has made its half, too, so its address is good.
     if (state == State::HearConnected)
       tellStep(attempt->connect(theirStep.bytes), State::HearConnected);
     return true;
@@ -87,10 +90,12 @@ bool Agreement::goOn() {
     tryOut();
     return state != State::Try;
   case State::HearTried:
+    // A plugin may have to be called before the peer gets what it waits for.
     if (ownStep.ok())
       attempt->driveOn();
     if (!hearStep(State::Over))
       return false;
+    // The peer knows what has worked here, and this rank what has worked there.
     if (state == State::Over)
       attempt->settle(theirStep.bytes);
     return true;
@@ -109,11 +114,13 @@ template <class Record> void Agreement::tell(const Record &record) {
 
 /// False: it is not all there.
 template <class Record> bool Agreement::hear(Record &record) {
+  // The part of the record that has come stays in `heard` until the rest is there.
   const size_t before = heard.size();
   heard.resize(sizeof record);
   const ssize_t got =
       recv(socket.get(), heard.data() + before, heard.size() - before, MSG_DONTWAIT);
   heard.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  // An error ends the dialogue by advance().
   if (got == 0)
     lost = {StatusCode::PeerFailed, "the connection has ended"};
   else if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
@@ -155,6 +162,7 @@ bool Agreement::hearStep(State next) {
 void Agreement::compareOffers() {
   theirs.count = std::min<uint32_t>(theirs.count, Offer::kMost);
   const Offer &first = pair.isFirst() ? mine : theirs, &second = pair.isFirst() ? theirs : mine;
+  // The lower rank's order counts, so that both ranks try the same transports.
   for (uint32_t i = 0; i < first.count; ++i)
     compare(first.entries[i], second);
   for (uint32_t i = 0; i < second.count; ++i)
@@ -168,6 +176,7 @@ void Agreement::compare(const Offer::Entry &first, const Offer &ofSecond) {
   const Offer::Entry *second = find(ofSecond, name);
   if (!second)
     return addReason(name + ": OCCL_NET of " + nameOf(!pair.isFirst()) + " does not allow it");
+  // Both ranks must be able to use it; the first reason is told.
   for (const auto &[entry, isOwn] :
        {std::pair(&first, pair.isFirst()), std::pair(second, !pair.isFirst())})
     if (!entry->works)
@@ -195,6 +204,7 @@ void Agreement::tryOut() {
   if (!trial)
     trial.emplace(std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) / 2,
                            attempt->worksAlready() ? kLongestForMore : kLongestTrial));
+  // An error, a success, or enough of one when time is over ends the trial.
   const auto tried = attempt->tryOut();
   if (!tried.ok() || *tried || (trial->passed() && attempt->worksAlready()))
     tellStep(tried.status(), State::HearTried, attempt->tried());
@@ -213,6 +223,7 @@ StatusOr<Agreement::Result> Agreement::finish() {
   if (!lost.ok())
     return Status(lost.code(), nameOf(true) + " cannot agree with " + nameOf(false) +
                                    " on a transport: " + lost.message());
+  // Both sides have tried all candidates in vain.
   if (!attempt)
     return Status(StatusCode::SystemError, nameOf(pair.isFirst()) + " and " +
                                                nameOf(!pair.isFirst()) +

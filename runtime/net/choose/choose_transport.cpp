@@ -1,3 +1,4 @@
+// Which transports a rank may use by its environment, and how all pairs choose one at once.
 #include "runtime/net/choose/choose_transport.h"
 
 #include "runtime/net/choose/agreement.h"
@@ -70,6 +71,7 @@ AllowedTransports transportsOfNccl() {
   const std::string byPlugin = std::string(kNcclNet) + (plugin.empty() ? "" : ":" + plugin);
   if (wanted && *wanted)
     return {byPlugin}; // it is a plugin's name
+  // Without a choice a named plugin comes first, then RDMA, then TCP.
   AllowedTransports allowed;
   if (!plugin.empty())
     allowed.push_back(byPlugin);
@@ -85,6 +87,7 @@ StatusOr<AllowedTransports> transportsOfEnvironment() {
   const char *text = std::getenv("OCCL_NET");
   if (!text)
     return transportsOfNccl();
+  // Read a list with commas, in which each transport stands at most once.
   AllowedTransports allowed;
   std::vector<const Kind *> seen;
   for (std::string_view rest = text;;) {
@@ -117,6 +120,7 @@ StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
                                                   const AllowedTransports &allowed,
                                                   const Deadline &deadline) {
   using namespace std::chrono_literals;
+  // Ask each transport once what it offers to all peers.
   std::vector<OwnTransport> own;
   if (!requests.empty())
     for (const std::string &text : allowed) {
@@ -137,6 +141,7 @@ StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
     if (!areOver)
       sleepFor(100us);
   }
+  // The first pair that has failed decides the error.
   std::vector<Connected> connected;
   for (Agreement &agreement : agreements) {
     auto finished = agreement.finish();

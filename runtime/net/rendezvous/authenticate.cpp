@@ -28,16 +28,19 @@ Hash sha256(std::span<const std::byte> first, std::span<const std::byte> second)
 
 Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> text) {
   Block inner{}, outer{};
+  // A key that is longer than a block is replaced by its hash.
   if (key.size() > kBlockBytes)
     std::ranges::copy(sha256(key, {}), inner.begin());
   else
     std::ranges::copy(key, inner.begin());
   outer = inner;
+  // The two constants are those of the standard.
   for (size_t i = 0; i < kBlockBytes; ++i) {
     inner[i] ^= std::byte{0x36};
     outer[i] ^= std::byte{0x5c};
   }
   const Hash hash = sha256(outer, sha256(inner, text));
+  // The key does not stay on the stack.
   OPENSSL_cleanse(inner.data(), inner.size());
   OPENSSL_cleanse(outer.data(), outer.size());
   return hash;

@@ -1,3 +1,4 @@
+// The two sides of the handshake by which a connection begins.
 #include "runtime/net/rendezvous/handshake.h"
 
 #include <algorithm>
@@ -68,6 +69,7 @@ Hash respondersProof(const Hash &key, const Transcript &transcript, const Answer
 
 /// That of the responder; 0 if it is a challenge.
 uint32_t otherVersionIn(const Hash &challenge) {
+  // A notice has the length of a challenge, so the initiator reads either.
   VersionNotice notice;
   const uint64_t magic = notice.magic;
   std::memcpy(&notice, challenge.data(), sizeof notice);
@@ -92,6 +94,7 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   auto nonce = drawHash();
   if (!nonce.ok())
     return nonce.status();
+  // The hello has a nonce, so that no earlier answer can be used again.
   Transcript transcript;
   Hello &hello = transcript.hello;
   hello.purpose = static_cast<uint32_t>(claim.purpose);
@@ -101,6 +104,7 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   hello.job = claim.job;
   hello.nonce = *nonce;
   Answer answer;
+  // The responder sends a challenge, or its version if that is another one.
   Status status = sendRecord(socket, hello, deadline);
   if (status.ok())
     status = receiveRecord(socket, transcript.challenge, deadline);
@@ -109,19 +113,23 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
                                       " of OCCL's network protocol, this rank version " +
                                       std::to_string(kVersion) +
                                       "; is the same OCCL installed on all machines?"};
+  // This side proves first, so a responder tells strangers nothing to guess the key by.
   if (status.ok())
     status = sendRecord(socket, initiatorsProof(key, transcript), deadline);
   if (status.ok())
     status = receiveRecord(socket, answer, deadline);
+  // A responder drops an initiator that does not know the key without a word.
   if (status.code() == StatusCode::PeerFailed)
     return {StatusCode::PeerFailed,
             peerOf(socket) + " has ended the connection during the handshake; is the secret the "
                              "same on all ranks, and does it belong to this job?"};
   if (!status.ok())
     return status;
+  // The proof covers the refusal, so only a rank of the job can refuse.
   if (!isSame(answer.proof, respondersProof(key, transcript, answer)))
     return {StatusCode::Mismatch,
             peerOf(socket) + " does not know the secret of this job; is OCCL_SECRET the same?"};
+  // A peer's text may lack its end.
   answer.refusal.back() = 0;
   if (answer.refusal[0] != 0)
     return {StatusCode::Mismatch, answer.refusal.data()};
@@ -155,6 +163,7 @@ void Reception::admit() {
 
 void Reception::wait(const Deadline &deadline) {
   std::vector<pollfd> polled;
+  // At most kMostGuests are looked after; the rest stays in the system's queue.
   if (guests.size() < kMostGuests)
     polled.push_back({listener.get(), POLLIN, 0});
   for (const Guest &guest : guests)
@@ -166,11 +175,13 @@ void Reception::wait(const Deadline &deadline) {
 
 /// False: this one is to be dropped. isProved: no, it is to be answered.
 bool Reception::advance(Guest &guest) {
+  // A guest sends its hello, and after the challenge its proof.
   const auto into = guest.isChallenged
                         ? std::as_writable_bytes(std::span(&guest.proof, 1))
                         : std::as_writable_bytes(std::span(&guest.transcript.hello, 1));
   const auto rest = into.subspan(guest.received);
   const ssize_t got = recv(guest.socket.get(), rest.data(), rest.size(), 0);
+  // Nothing more has come: that is fine until the guest's time is over.
   if (got <= 0)
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) &&
            !guest.until.passed();
@@ -178,11 +189,13 @@ bool Reception::advance(Guest &guest) {
   if (guest.received != into.size())
     return true;
   guest.received = 0;
+  // The proof is whole, and decides.
   if (guest.isChallenged) {
     guest.isProved = isSame(guest.proof, initiatorsProof(key, guest.transcript));
     numWithoutKey += guest.isProved ? 0 : 1;
     return guest.isProved;
   }
+  // The hello is whole: challenge it, or say which version this side has.
   const Hello &hello = guest.transcript.hello;
   auto challenge = drawHash();
   if (hello.magic != kMagic || !challenge.ok())
@@ -210,13 +223,16 @@ std::string Reception::turnedAway() const {
 
 StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline) {
   for (;;) {
+    // Admit new guests, and let each go on as far as it can.
     admit();
     for (auto guest = guests.begin(); guest != guests.end();) {
       const bool stays = advance(*guest);
+      // The guest has not proved itself yet, or has to go.
       if (!guest->isProved) {
         guest = stays ? std::next(guest) : guests.erase(guest);
         continue;
       }
+      // It knows the key, so it gets an answer that it can verify, a refusal as well.
       const Hello &hello = guest->transcript.hello;
       const std::string refusal = judge(
           {static_cast<Purpose>(hello.purpose), hello.from, hello.to, hello.numRanks, hello.job});

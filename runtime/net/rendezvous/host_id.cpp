@@ -1,3 +1,4 @@
+// The text by which ranks find out whether they may share memory.
 #include "runtime/net/rendezvous/host_id.h"
 
 #include "support/shared_memory_host.h"
@@ -9,6 +10,7 @@
 namespace occl::net {
 
 std::string hostId() {
+  // The user's own host id counts before all else.
   for (const char *given : {std::getenv("OCCL_HOSTID"), std::getenv("NCCL_HOSTID")})
     if (given && *given)
       return std::string("given ") + given;

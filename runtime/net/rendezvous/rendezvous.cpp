@@ -1,3 +1,4 @@
+// Rank 0 gathers the cards of all ranks and sends them around; the others join it.
 #include "runtime/net/rendezvous/rendezvous.h"
 
 #include <array>
@@ -29,6 +30,7 @@ Hash keyOf(std::string_view secret) {
 std::string listMissing(const std::vector<Descriptor> &sockets) {
   std::string text;
   size_t number = 0;
+  // A long list ends with dots.
   constexpr size_t kMostNamed = 16;
   for (size_t r = 1; r < sockets.size(); ++r)
     if (!sockets[r].valid() && ++number <= kMostNamed)
@@ -61,11 +63,13 @@ public:
 
   Status run(const Deadline &deadline) {
     Status status = gather(deadline);
+    // All ranks that have come get the verdict, a bad one as well.
     Verdict verdict;
     verdict.code = static_cast<uint32_t>(status.code());
     verdict.numRanks = meeting.numRanks;
     verdict.nonce = met.nonce;
     status.message().copy(verdict.text.data(), verdict.text.size() - 1);
+    // After a failure no rank is waited for long.
     const Deadline soon(std::chrono::seconds(1));
     for (uint32_t r = 1; r < meeting.numRanks; ++r) {
       if (!sockets[r].valid())
@@ -99,6 +103,7 @@ private:
     Reception reception(met.listener, keyOf(meeting.secret));
     for (uint32_t here = 1; here < meeting.numRanks; ++here) {
       auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, deadline);
+      // The error names the missing ranks.
       if (guest.status().code() == StatusCode::Timeout)
         return {StatusCode::Timeout, listMissing(sockets) + " did not come to " + meeting.rootName +
                                          " in time" + reception.turnedAway()};
@@ -106,6 +111,7 @@ private:
         return guest.status();
       const uint32_t r = guest->from;
       sockets[r] = std::move(guest->socket);
+      // The card follows the handshake.
       if (Status got = receiveRecord(sockets[r], met.cards[r], deadline); !got.ok())
         return {got.code(), "rank " + std::to_string(r) + ": " + got.message()};
       if (Status same = compare(r, met.cards[r], met.cards[0]); !same.ok())
@@ -141,6 +147,7 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   const auto root = addressOfPeer(*socket);
   if (!address.ok() || !root.ok())
     return address.ok() ? root.status() : address.status();
+  // The own listener takes any free port of that address.
   own.listener = *address;
   own.listener.port = 0;
   auto listener = listenOn(own.listener);
@@ -152,6 +159,7 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   own.listener = *bound;
   met.listener = std::move(*listener);
   const Claim claim = {Purpose::Card, meeting.rank, 0, meeting.numRanks, meeting.job};
+  // Prove the key, tell the card, and wait for the verdict.
   Verdict verdict;
   Status status = introduce(*socket, keyOf(meeting.secret), claim, deadline);
   if (status.ok())
@@ -163,9 +171,11 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
     status = receiveRecord(*socket, verdict, later);
   if (!status.ok())
     return {status.code(), "rank 0, at " + meeting.rootName + ": " + status.message()};
+  // The text of the verdict may lack its end.
   verdict.text.back() = 0;
   if (verdict.code != 0)
     return {static_cast<StatusCode>(verdict.code), verdict.text.data()};
+  // The verdict is good, and the cards of all follow.
   met.nonce = verdict.nonce;
   Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), deadline);
   // As this rank reaches it, whatever its name means there.
@@ -184,6 +194,7 @@ StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline,
       return joined;
     return met;
   }
+  // Rank 0 draws the nonce and listens where the others look for it.
   auto nonce = drawHash();
   if (!nonce.ok())
     return nonce.status();

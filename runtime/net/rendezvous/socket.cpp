@@ -1,3 +1,4 @@
+// TCP sockets for setting up, with addresses of both families and with deadlines.
 #include "runtime/net/rendezvous/socket.h"
 
 #include "runtime/sync/thread.h"
@@ -33,6 +34,7 @@ struct SystemAddress {
 
 SystemAddress systemAddress(const Address &address) {
   SystemAddress system;
+  // IPv4 addresses are kept as IPv6 writes them.
   if (address.isIpv4()) {
     auto &ipv4 = reinterpret_cast<sockaddr_in &>(system.storage);
     ipv4.sin_family = AF_INET;
@@ -72,6 +74,7 @@ Descriptor makeSocket(int family) {
 bool awaitEvent(const Descriptor &socket, short events, const Deadline &deadline) {
   for (;;) {
     pollfd waiting = {socket.get(), events, 0};
+    // Deadlines may be later than poll() can count.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     const int ready = poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, 60000)));
     if (ready > 0)
@@ -88,6 +91,7 @@ int connectOnce(const Descriptor &socket, const Address &address, const Deadline
     return 0;
   if (errno != EINPROGRESS)
     return errno;
+  // The connection is under way, and its result shows once the socket is writable.
   if (!awaitEvent(socket, POLLOUT, deadline))
     return ETIMEDOUT;
   int error = 0;
@@ -120,6 +124,7 @@ bool Address::isLoopback() const {
 
 std::string Address::text() const {
   char numbers[INET6_ADDRSTRLEN] = {};
+  // An IPv4 address is the end of the one that is kept.
   const uint8_t *ipv4 = host.data() + kIpv4Prefix.size();
   if (isIpv4())
     inet_ntop(AF_INET, ipv4, numbers, sizeof numbers);
@@ -142,6 +147,7 @@ StatusOr<std::vector<Address>> resolve(std::string_view text) {
     return Status(StatusCode::InvalidArgument, "the address '" + std::string(text) + "' " + why +
                                                    ", expected HOST:PORT or [IPv6]:PORT");
   };
+  // The port is behind the last colon; IPv6 addresses have colons, so they need brackets.
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0)
     return invalid("has no host or no port");
@@ -160,6 +166,7 @@ StatusOr<std::vector<Address>> resolve(std::string_view text) {
   wanted.ai_socktype = SOCK_STREAM;
   if (const int failed = getaddrinfo(host.c_str(), nullptr, &wanted, &found); failed != 0)
     return invalid(std::string("names no host (") + gai_strerror(failed) + ")");
+  // All addresses of the name count, each once.
   std::vector<Address> addresses;
   for (const addrinfo *it = found; it; it = it->ai_next) {
     Address address = addressFrom(it->ai_addr);
@@ -178,6 +185,7 @@ namespace {
 
 StatusOr<Descriptor> listenOn(int family, SystemAddress system, const std::string &text) {
   Descriptor socket = makeSocket(family);
+  // The port of a job that has just ended is free at once.
   const int yes = 1, no = 0;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (family == AF_INET6) // of IPv4, too
@@ -199,6 +207,7 @@ StatusOr<Descriptor> listenOnPort(uint16_t port) {
   const std::string text = "port " + std::to_string(port);
   Address any;
   any.port = port;
+  // A socket of IPv6 serves both families.
   if (makeSocket(AF_INET6).valid())
     return listenOn(AF_INET6, systemAddress(any), text);
   std::ranges::copy(kIpv4Prefix, any.host.begin());
@@ -210,10 +219,12 @@ StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadlin
   constexpr std::chrono::milliseconds kAtATime = 1s;
   std::string failures;
   for (;;) {
+    // The error tells the failures of the last round.
     failures.clear();
     for (const Address &address : addresses) {
       Descriptor socket = makeSocket(address.isIpv4() ? AF_INET : AF_INET6);
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+      // With several addresses, a silent one must leave time for the others.
       const Deadline own(addresses.size() > 1 ? std::min(left, kAtATime) : left);
       const int error = socket.valid() ? connectOnce(socket, address, own) : errno;
       if (error == 0 && !isConnectedToItself(socket))
@@ -230,6 +241,7 @@ StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadlin
 StatusOr<Descriptor> beginConnect(const Address &from, const Address &to) {
   Descriptor socket = makeSocket(to.isIpv4() ? AF_INET : AF_INET6);
   Address own = from;
+  // Any port of that address will do.
   own.port = 0;
   const SystemAddress source = systemAddress(own), destination = systemAddress(to);
   if (!socket.valid() || bind(socket.get(), source.get(), source.size) != 0 ||
@@ -239,6 +251,7 @@ StatusOr<Descriptor> beginConnect(const Address &from, const Address &to) {
 }
 
 StatusOr<bool> isConnected(const Descriptor &socket) {
+  // A socket is writable once the attempt has ended, well or not.
   pollfd waiting = {socket.get(), POLLOUT, 0};
   if (poll(&waiting, 1, 0) <= 0)
     return false;

@@ -1,3 +1,4 @@
+// Closes connections in children of fork(), so that peers see the end of their owner.
 #include "runtime/net/transport/forked.h"
 
 #include "runtime/sync/mutex.h"
@@ -21,6 +22,7 @@ Registry &registry() {
   return *it;
 }
 
+// The lock is held across fork(), so the child finds a whole set and a lock that it can release.
 void beforeFork() { registry().mutex.lock(); }
 void afterForkInParent() { registry().mutex.unlock(); }
 
@@ -34,6 +36,7 @@ void afterForkInChild() {
 } // namespace
 
 ClosedInChildren::ClosedInChildren(int descriptor) : descriptor(descriptor) {
+  // The handlers are installed once and stay in children, which may fork in turn.
   static const int watched = pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
   static_cast<void>(watched);
   std::lock_guard lock(registry().mutex);

@@ -1,3 +1,4 @@
+// Headers of frames, the checks of what has come, and how it is stored.
 #include "runtime/net/transport/frame.h"
 
 #include "runtime/sync/atomic.h"
@@ -31,6 +32,7 @@ FrameHeader headerOfMessage(uint64_t bytes, uint64_t number) {
 }
 
 std::string faultOf(const FrameHeader &header, uint64_t number, const Regions &regions) {
+  // The number shows a frame that was lost or came twice.
   if (header.number != number)
     return "frame " + std::to_string(header.number) + " in the place of frame " +
            std::to_string(number);
@@ -39,6 +41,7 @@ std::string faultOf(const FrameHeader &header, uint64_t number, const Regions &r
                                        : "a message of " + std::to_string(header.bytes) + " bytes";
   if (header.kind != FrameHeader::kPut)
     return "a frame of kind " + std::to_string(header.kind);
+  // A put must lie within its region; the comparisons cannot overflow.
   if (header.region >= kNumRegions)
     return "a put into region " + std::to_string(header.region);
   const uint64_t size = regions[header.region].size();
@@ -81,6 +84,7 @@ void storeWord(const FrameHeader &header, const Regions &regions) {
   if (header.kind != FrameHeader::kPut || header.hasWord == 0)
     return;
   auto *word = reinterpret_cast<uint64_t *>(regions[header.region].data() + header.wordOffset);
+  // Another connection may store a word here meanwhile: the largest one stays.
   for (uint64_t there = loadShared(word, std::memory_order_relaxed);
        there < header.word && !exchangeShared(word, there, header.word);) {
   }

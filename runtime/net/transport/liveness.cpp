@@ -1,3 +1,4 @@
+// Tells a machine that is off from a process that is stopped.
 #include "runtime/net/transport/liveness.h"
 
 #include <linux/tcp.h>
@@ -27,10 +28,12 @@ std::optional<std::string> Liveness::whyGone() {
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return std::nullopt;
   const auto now = std::chrono::steady_clock::now();
+  // Nothing is unanswered.
   if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
     askedSince.reset();
     return std::nullopt;
   }
+  // This is the first look at an unanswered question, or an answer has come since.
   const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
   if (!askedSince || lastAnswer < now - *askedSince)
     askedSince = now;

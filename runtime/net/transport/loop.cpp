@@ -1,3 +1,4 @@
+// Two endpoints of one process with a queue in each direction.
 #include "runtime/net/transport/loop.h"
 
 #include "runtime/net/transport/frame.h"
@@ -69,6 +70,7 @@ Posted LoopEndpoint::post(const FrameHeader &header, std::span<const std::byte> 
   if (outgoing->receiverIsGone)
     return Posted::Down;
   const uint64_t size = sizeof header + bytes.size();
+  // A single frame has room, however long it is.
   if (!outgoing->frames.empty() && outgoing->bytes + size > capacity)
     return Posted::Full;
   outgoing->frames.push_back({header, {bytes.begin(), bytes.end()}});
@@ -80,6 +82,7 @@ Posted LoopEndpoint::post(const FrameHeader &header, std::span<const std::byte> 
 bool LoopEndpoint::receive(Sink &sink) {
   Frame frame;
   {
+    // Take the frame under the lock, and handle it without: the sink may lock other things.
     std::lock_guard lock(incoming->mutex);
     if (incoming->frames.empty() || !fault.empty())
       return false;

@@ -1,3 +1,4 @@
+// The connection by which two ranks have met, of which only the end matters.
 #include "runtime/net/transport/peer_socket.h"
 
 #include <cerrno>
@@ -17,6 +18,7 @@ std::optional<std::string> PeerSocket::whyEnded() const {
   if (!socket.valid())
     return std::nullopt;
   char byte = 0;
+  // Peeking leaves the end visible to later looks.
   const ssize_t got = recv(socket.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0)
     return std::string("the peer has sent bytes beside ") + otherWay;

@@ -1,3 +1,4 @@
+// The endpoint over TCP: frames on one connection, or on several with one order of numbers.
 #include "runtime/net/transport/tcp.h"
 
 #include "runtime/net/transport/forked.h"
@@ -112,12 +113,14 @@ Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> b
   const uint64_t size = sizeof header + bytes.size();
   size_t rail = shortRail;
   bool hasRoom = false;
+  // One rail, or a short frame, needs no choice.
   if (rails.size() == 1 || bytes.size() < kWorthACall)
     hasRoom = rails[rail].out.hasRoom(size);
   if (rails.size() > 1 && !hasRoom) {
     rail = choose(size);
     hasRoom = rail < rails.size();
   }
+  // Looking for room may have flushed a rail and found it broken.
   if (isBroken())
     return Posted::Down;
   if (!hasRoom)
@@ -135,6 +138,7 @@ size_t TcpEndpoint::choose(uint64_t size) {
   for (size_t r = 0; r < rails.size(); ++r)
     all[r] = rails[r].out.hasRoom(size) ? rails[r].out.backlog() : RailShare::kNoRoom;
   const size_t rail = share.choose(all);
+  // The next short frames go behind the shortest queue, this frame counted.
   if (rail < rails.size())
     all[rail] += size;
   shortRail = static_cast<size_t>(std::ranges::min_element(all) - all.begin());
@@ -165,6 +169,7 @@ bool TcpEndpoint::receive(Sink &sink) {
     if (isDown())
       return false;
     const uint64_t got = readAll();
+    // Nothing is left to read: perhaps nothing can come any more.
     if (got == 0) {
       mayGoOn(/*isDrained=*/true);
       return false;
@@ -188,6 +193,7 @@ uint64_t TcpEndpoint::readAll() {
 /// All that has come and is due. False: the endpoint is down.
 bool TcpEndpoint::handle(Sink &sink) {
   for (bool again = true; again;) {
+    // A handled frame may make the frame of another rail due.
     const uint64_t before = numReceived;
     for (Connection &rail : rails)
       if (!handle(rail.in, sink))
@@ -199,6 +205,7 @@ bool TcpEndpoint::handle(Sink &sink) {
 
 bool TcpEndpoint::handle(TcpInput &in, Sink &sink) {
   for (;;) {
+    // Between frames: begin the next one if it is due.
     if (!in.isUnderWay()) {
       if (!in.hasHeader())
         return true;
@@ -213,6 +220,7 @@ bool TcpEndpoint::handle(TcpInput &in, Sink &sink) {
           header.kind == FrameHeader::kMessage ? message.data() : placeOf(header, regions);
       in.begin(place, header.kind == FrameHeader::kPut && isOneWord(place, header.bytes));
     }
+    // Bytes that have come are placed; read() takes the rest of a long put to its place.
     if (!in.finish())
       return true;
     ++numReceived;
@@ -222,6 +230,7 @@ bool TcpEndpoint::handle(TcpInput &in, Sink &sink) {
 }
 
 bool TcpEndpoint::endFrame(const FrameHeader &header, Sink &sink) {
+  // All bytes are in their place, so the word may be seen.
   storeWord(header, regions);
   if (header.kind != FrameHeader::kMessage || sink.message(std::span(message).first(header.bytes)))
     return true;
@@ -236,6 +245,7 @@ bool TcpEndpoint::mayGoOn(bool isDrained) {
   const Connection *ended = nullptr;
   const FrameHeader *early = nullptr;
   bool mayCome = false;
+  // A rail has an early frame, may still bring the due one, or has ended.
   for (Connection &rail : rails)
     if (rail.in.hasHeader())
       early = &rail.in.header();

@@ -1,3 +1,4 @@
+// Reads frames from one TCP connection, and the rest of long puts directly to its place.
 #include "runtime/net/transport/tcp_input.h"
 
 #include "runtime/net/transport/tcp_output.h"
@@ -21,7 +22,9 @@ constexpr uint64_t kReadAhead = 8 << 10;
 TcpInput::TcpInput(int socket) : socket(socket), in(kInputBytes) {}
 
 uint64_t TcpInput::read() {
+  // The rest of a long put goes to its place, unless the buffer has bytes of it.
   const bool isDirect = place && inBegin == inEnd && left >= kWorthACall;
+  // Unread bytes move to the front, which leaves room behind them.
   std::memmove(in.data(), in.data() + inBegin, inEnd - inBegin);
   inEnd -= std::exchange(inBegin, 0);
   const uint64_t direct = isDirect ? left : 0;
@@ -32,6 +35,7 @@ uint64_t TcpInput::read() {
     whole.msg_iovlen = isDirect ? 2 : 1;
     const ssize_t got = recvmsg(socket, &whole, MSG_DONTWAIT);
     if (got > 0) {
+      // The place is filled first, then the buffer.
       const uint64_t placed = std::min(direct, static_cast<uint64_t>(got));
       place += placed;
       left -= placed;
@@ -40,6 +44,7 @@ uint64_t TcpInput::read() {
     }
     if (got < 0 && errno == EINTR)
       continue;
+    // There is nothing for the moment, or the connection has ended.
     closed = got == 0;
     if (closed || (errno != EAGAIN && errno != EWOULDBLOCK))
       ended = closed ? "closed by the peer" : strerror(errno);
@@ -65,6 +70,7 @@ void TcpInput::begin(std::byte *where, bool asWord) {
 }
 
 bool TcpInput::finish() {
+  // Place the part of the frame that is in the buffer.
   const uint64_t here = std::min(left, inEnd - inBegin);
   if (isWord && here < left)
     return false; // whole, or not at all

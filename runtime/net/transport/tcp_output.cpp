@@ -1,3 +1,4 @@
+// Sends frames on one TCP connection: short ones from a buffer, long ones past it.
 #include "runtime/net/transport/tcp_output.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ TcpOutput::TcpOutput(int socket) : socket(socket), out(kMostAtATime) {}
 
 bool TcpOutput::hasRoom(uint64_t bytes) {
   if (end + bytes > out.size()) {
+    // Make room at the end: send as much as the socket takes, and move the rest to the front.
     flush();
     std::memmove(out.data(), out.data() + begin, end - begin);
     end -= std::exchange(begin, 0);
@@ -44,6 +46,7 @@ bool TcpOutput::sendNow(std::span<const std::byte> header, std::span<const std::
   const auto part = [](const std::byte *begin, size_t size) {
     return iovec{const_cast<std::byte *>(begin), size};
   };
+  // One call takes the waiting bytes, the header and the bytes of the put.
   const uint64_t before = end - begin;
   iovec parts[] = {part(out.data() + begin, before), part(header.data(), header.size()),
                    part(bytes.data(), bytes.size())};
@@ -53,6 +56,7 @@ bool TcpOutput::sendNow(std::span<const std::byte> header, std::span<const std::
   const ssize_t sent = sendmsg(socket, &whole, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent <= 0)
     return false; // flush() will see why
+  // The socket has taken a prefix of the three; keep the rest in order.
   uint64_t rest = static_cast<uint64_t>(sent);
   const auto taken = [&](uint64_t size) {
     const uint64_t here = std::min(rest, size);
@@ -79,6 +83,7 @@ bool TcpOutput::flush() {
     broken = sent < 0;
     begin += broken ? 0 : static_cast<uint64_t>(sent);
   }
+  // Everything is sent, or will never be.
   begin = end = 0;
   return true;
 }
@@ -87,6 +92,7 @@ bool TcpOutput::isDelivered() const { return backlog() == 0; }
 
 uint64_t TcpOutput::backlog() const {
   int unacknowledged = 0;
+  // A socket that cannot say counts as empty.
   if (ioctl(socket, SIOCOUTQ, &unacknowledged) != 0)
     unacknowledged = 0;
   return end - begin + static_cast<uint64_t>(unacknowledged);

@@ -1,3 +1,4 @@
+// Finds ranks that wait for each other in a cycle.
 #include "runtime/observe/deadlock/deadlock.h"
 
 #include <algorithm>
@@ -30,6 +31,7 @@ std::vector<bool> findStuck(const WaitGraph &graph) {
   for (const auto &waitsFor : graph)
     stuck.push_back(!waitsFor.empty());
   auto mayMove = [&](size_t other) { return other >= graph.size() || !stuck[other]; };
+  // Take out each rank with a wait for one that may move, until none is left.
   for (bool changed = true; std::exchange(changed, false);)
     for (size_t i = 0; i < graph.size(); ++i)
       if (stuck[i] && std::any_of(graph[i].begin(), graph[i].end(), mayMove)) {
@@ -67,11 +69,13 @@ std::vector<RankWait> findWaitCycle(std::span<const WaitSnapshot> ranks, uint32_
 
 std::vector<RankWait> DeadlockDetector::update(std::vector<WaitSnapshot> ranks, uint32_t rank) {
   constexpr uint64_t kConfirmations = 4;
+  // A rank that may move has no deadlock to confirm.
   std::vector<bool> stuck = findStuck(graphOf(ranks));
   if (!stuck[rank]) {
     first.reset();
     return {};
   }
+  // Nothing has changed, and each stuck rank has looked often enough since.
   bool same = first.has_value();
   bool confirmed = true;
   for (size_t r = 0; r < ranks.size() && same; ++r) {
@@ -80,6 +84,7 @@ std::vector<RankWait> DeadlockDetector::update(std::vector<WaitSnapshot> ranks, 
     same = ranks[r].version == (*first)[r].version;
     confirmed &= ranks[r].confirmations >= (*first)[r].confirmations + kConfirmations;
   }
+  // Begin to count again from these waits.
   if (!same) {
     first = std::move(ranks);
     return {};

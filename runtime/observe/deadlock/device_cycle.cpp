@@ -1,3 +1,4 @@
+// Finds devices that wait for each other in a cycle, also across communicators.
 #include "runtime/observe/deadlock/device_cycle.h"
 
 #include "runtime/observe/deadlock/deadlock.h"
@@ -59,6 +60,7 @@ std::vector<DeviceWait> KnownDevices::toTell(DeviceId own) const {
   for (const auto &[device, wait] : devices)
     if (device == own || !wait.waitsFor.empty())
       told.push_back(wait);
+  // The board drops the last ones, so the own device comes first, then the latest.
   std::sort(told.begin(), told.end(), [&](const DeviceWait &left, const DeviceWait &right) {
     bool leftIsOwn = left.device == own, rightIsOwn = right.device == own;
     return leftIsOwn != rightIsOwn ? leftIsOwn : left.saidAt > right.saidAt;
@@ -94,6 +96,7 @@ std::vector<DeviceWait> cycleOf(std::span<const DeviceWait> stuck, DeviceId devi
   std::vector<DeviceWait> cycle;
   for (size_t i : followFirstWaits(graphOf(stuck), static_cast<size_t>(own - stuck.begin())))
     cycle.push_back(stuck[i]);
+  // The lowest device comes first, so that all of them tell the same cycle.
   auto lowest = std::min_element(
       cycle.begin(), cycle.end(),
       [](const DeviceWait &left, const DeviceWait &right) { return left.device < right.device; });
@@ -107,6 +110,7 @@ std::vector<DeviceWait> DeviceCycleDetector::update(std::span<const DeviceWait> 
   for (const DeviceWait &wait : stuck)
     same.emplace_back(wait.device, wait.since);
   if (same != seen) {
+    // The waits are others, so all devices must look again.
     seen = std::move(same);
     seenAt = now;
     return {};

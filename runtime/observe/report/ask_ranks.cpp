@@ -1,3 +1,4 @@
+// Asks all ranks at once for their waits, and collects the answers.
 #include "runtime/observe/report/ask_ranks.h"
 
 #include "runtime/sync/clock.h"
@@ -24,6 +25,7 @@ std::vector<insight::RankReport> askRanks(const Fabric &fabric,
                                           const std::function<void()> &publishOwn) {
   std::vector<insight::RankReport> ranks(fabric.numRanks());
   std::vector<uint32_t> numbers(fabric.numRanks());
+  // Ask all ranks before waiting for any.
   for (uint32_t r = 0; r < numbers.size(); ++r) {
     numbers[r] = fabric.of(r).words().askForReport();
     if (fabric.hasLeft(r))
@@ -38,6 +40,7 @@ std::vector<insight::RankReport> askRanks(const Fabric &fabric,
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     const transport::SegmentHeader &header = fabric.of(r).header();
     const auto patience = fabric.isLocal(r) ? kPatience : kPatienceBetweenMachines;
+    // A rank that is gone does not answer, but its last waits are shown.
     do
       ranks[r].isFresh = header.hasAnswered(numbers[r]);
     while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < patience &&

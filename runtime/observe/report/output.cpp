@@ -1,3 +1,4 @@
+// Files of reports, by pattern, and how they are written without blocking.
 #include "runtime/observe/report/output.h"
 
 #include "runtime/sync/deadline.h"
@@ -19,6 +20,7 @@ namespace {
 /// others' as well, so it cannot be told not to block; but a pipe that is ready has so much room.
 Status writeAll(int file, std::string_view text, const std::string &what,
                 std::chrono::milliseconds patience) {
+  // A pipe that is ready takes at least PIPE_BUF bytes, a file takes all.
   struct stat info;
   const bool isRegular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
   const size_t most = isRegular ? text.size() : PIPE_BUF;
@@ -43,6 +45,7 @@ Status writeAll(int file, std::string_view text, const std::string &what,
 std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
   std::string path;
   bool hasRank = false;
+  // A sign that is no placeholder stands for itself.
   for (size_t i = 0; i < pattern.size(); ++i) {
     char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
     if (next == 'r')
@@ -56,6 +59,7 @@ std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
     hasRank |= next == 'r';
     i += next != '\0';
   }
+  // Ranks of one job must not write to one file.
   if (!hasRank && numRanks > 1)
     path += "." + std::to_string(rank);
   return path;
@@ -64,6 +68,7 @@ std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
 Status append(const std::string &path, std::string_view text, std::chrono::milliseconds patience) {
   if (path.empty())
     return writeAll(STDERR_FILENO, text, "to standard error", patience);
+  // A pipe without a reader is an error here, not a reason to wait.
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0)
     return systemError("opening '" + path + "'", errno);

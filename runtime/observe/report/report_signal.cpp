@@ -1,3 +1,4 @@
+// Reports on a signal: a handler that only wakes, and a thread that writes.
 #include "runtime/observe/report/report_signal.h"
 
 #include "runtime/observe/report/output.h"
@@ -40,6 +41,7 @@ bool takeWake() {
 void onSignal(int signal, siginfo_t *info, void *context) {
   int savedError = errno;
   wake();
+  // The handler of the program is called as well.
   const struct sigaction &former = *formerActions[static_cast<size_t>(signal)].load();
   if ((former.sa_flags & SA_SIGINFO) != 0)
     former.sa_sigaction(signal, info, context);
@@ -80,6 +82,7 @@ Service &service() {
 
 Status Service::arm(int signal, const std::string &newPattern) {
   std::lock_guard life(lifeMutex);
+  // The file is never closed, as the handler may run at any time.
   if (wakeFile < 0)
     wakeFile = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wakeFile < 0)
@@ -91,8 +94,10 @@ Status Service::arm(int signal, const std::string &newPattern) {
   struct sigaction present {};
   if (signal <= 0 || signal >= NSIG || sigaction(signal, nullptr, &present) != 0)
     return {StatusCode::InvalidArgument, "there is no signal " + std::to_string(signal)};
+  // A second call for a signal changes the pattern alone.
   bool isOurs = (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == onSignal;
   if (!isOurs) {
+    // The former handler is stored before the new one can call it.
     formerActions[static_cast<size_t>(signal)] = new struct sigaction(present);
     struct sigaction ours {};
     ours.sa_sigaction = onSignal;
@@ -151,6 +156,7 @@ void Service::add(std::shared_ptr<const Reporter> reporter) {
 
 void Service::remove(const std::shared_ptr<const Reporter> &reporter) {
   {
+    // The thread may be writing this report, without the lock.
     std::unique_lock lock(mutex);
     std::erase(reporters, reporter);
     isWritten.wait(lock, [&] { return reporting != reporter.get(); });
@@ -165,6 +171,7 @@ void Service::loop() {
     poll(&file, 1, -1);
     bool isAsked = takeWake();
     std::unique_lock lock(mutex);
+    // stopThread() wakes the thread, too.
     if (stopping)
       return;
     if (isAsked)

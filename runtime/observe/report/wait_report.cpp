@@ -1,3 +1,4 @@
+// Waits of ranks as sentences.
 #include "runtime/observe/report/wait_report.h"
 
 #include "runtime/control/records/pair_id.h"
@@ -22,11 +23,13 @@ std::string describeOwn(uint32_t thing) {
 
 std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &lookUp,
                          const TickScale &scale, Ticks now) {
+  // A dependency is a wait of the rank for itself.
   bool isOwn = edge.reason == WaitReason::Dependency;
   std::string text = "rank " + std::to_string(rank) + " waits for " +
                      (isOwn ? "itself (" + describeOwn(edge.thing)
                             : "rank " + std::to_string(edge.peer) + " (" + toString(edge.reason)) +
                      ") in ";
+  // The id says whether it is a transfer, a partitioned one, or a collective.
   if (const auto pair = transport::pairOf(edge.collective)) {
     text += "transfer " + std::to_string(edge.ordinal) + " " + transport::describe(*pair);
   } else if (const auto partitioned = transport::partitionedPairOf(edge.collective)) {
@@ -55,6 +58,7 @@ std::string describeWaits(std::span<const RankReport> ranks, std::span<const Mis
                           const LookUp &lookUp, Ticks now) {
   std::string text;
   TickScale scale;
+  // Each rank has its waits, a note why it has none, or waits for nobody.
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     for (const WaitEdge &edge : ranks[r].edges) {
       text += describeWait(r, edge, lookUp, scale, now);
@@ -65,6 +69,7 @@ std::string describeWaits(std::span<const RankReport> ranks, std::span<const Mis
     else if (ranks[r].edges.empty())
       text += "rank " + std::to_string(r) + " waits for nobody\n";
   }
+  // Invocations that some ranks have not submitted come last.
   for (const MissingRanks &invocation : missing)
     if (!invocation.ranks.empty())
       text += "collective " + lookUp(invocation.collective).name + ", " +

@@ -1,3 +1,4 @@
+// Parts of reports: places in plans, durations, and lists of bounded length.
 #include "runtime/observe/report/wait_text.h"
 
 #include "plan/io/printer.h"
@@ -45,6 +46,7 @@ std::string listWaits(std::string heading, std::span<const std::string> waits, s
     return listed == waits.size() ? std::string()
                                   : "\n  and " + std::to_string(waits.size() - listed) + " more";
   };
+  // Keep the longest list that fits together with the number of the rest.
   std::string text = std::move(heading), listing = text + more(0);
   for (size_t i = 0; i < waits.size() && text.size() <= mostBytes; ++i) {
     text += "\n  " + waits[i];

@@ -1,3 +1,4 @@
+// The rings of all threads, and one rank's recordings in them.
 #include "runtime/observe/trace/trace.h"
 
 #include "runtime/observe/trace/trace_ring.h"
@@ -91,9 +92,11 @@ void Trace::record(const TraceEvent &event) {
 Trace::Recording Trace::stop() {
   std::lock_guard lock(mutex);
   Recording recording;
+  // Events that come later belong to no session, and are dropped.
   uint32_t current = session.exchange(0, std::memory_order_acq_rel);
   if (current == 0)
     return recording;
+  // The rings are shared by all communicators, so only events of this session count.
   rings().forEach([&](uint16_t number, const TraceRing &ring) {
     ring.forEach([&](const TraceWords &words) {
       if (sessionOf(words) != current)
@@ -102,6 +105,7 @@ Trace::Recording Trace::stop() {
       recording.events.back().executor = number;
     });
   });
+  // Older events were overwritten in their rings.
   uint64_t kept = recording.events.size(), all = recorded.load(std::memory_order_relaxed);
   recording.dropped = all > kept ? all - kept : 0;
   std::ranges::stable_sort(recording.events, {}, &TraceEvent::begin);

@@ -1,3 +1,4 @@
+// Writes recorded events as JSON, thread block by thread block.
 #include "runtime/observe/trace/trace_writer.h"
 
 #include "plan/io/printer.h"
@@ -39,12 +40,14 @@ const char *waitName(uint8_t reason) {
     return names::kSignal;
   case transport::WaitReason::Announce:
   case transport::WaitReason::Begin:
+    // Plans have no such waits, so their names are the runtime's.
     break;
   }
   return toString(static_cast<transport::WaitReason>(reason));
 }
 
 const char *momentName(TraceKind kind) {
+  // Spans have names of their own; these are points in time.
   switch (kind) {
   case TraceKind::Submit:
     return "submitted";
@@ -86,16 +89,19 @@ private:
   };
 
   void assignThreads(const std::vector<TraceEvent> &events) {
+    // Find the executors, and how many thread blocks each collective has.
     for (const TraceEvent &event : events) {
       if (event.kind == TraceKind::Visit || event.kind == TraceKind::Callback)
         executors.emplace(event.executor, 0);
       Collective &collective = collectives[event.collective];
       collective.numBlocks = std::max(collective.numBlocks, event.block + 1);
     }
+    // Thread blocks of all collectives are numbered consecutively.
     uint32_t next = 0, executor = 0;
     for (auto &[id, collective] : collectives) {
       collective.known = lookUp(id);
       if (const plan::Plan *plan = collective.known.plan.get()) {
+        // The plan may have thread blocks without any event.
         collective.numBlocks =
             std::max(collective.numBlocks, plan->ranks[header.rank].numThreadBlocks);
         for (const plan::Message &message : plan::messagesOf(*plan)) {
@@ -106,6 +112,7 @@ private:
       collective.firstThread = next;
       next += collective.numBlocks;
     }
+    // Executors are numbered by their rings.
     for (auto &[ring, thread] : executors)
       thread = executor++;
   }
@@ -138,6 +145,7 @@ private:
     begin("M") << ",\"name\":\"process_name\",\"args\":{\"name\":" << quoted(rank) << "}}";
     begin("M") << ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":" << header.rank
                << "}}";
+    // Each thread block has a row, then requests, then executors.
     for (const auto &[id, collective] : collectives)
       for (uint32_t b = 0; b < collective.numBlocks; ++b)
         nameThread(collective.firstThread + b,
@@ -150,6 +158,7 @@ private:
 
   void write(const TraceEvent &event) {
     const Collective &collective = collectives.at(event.collective);
+    // Each kind has its row: a thread block, an executor, or the requests.
     switch (event.kind) {
     case TraceKind::Run:
       return writeRun(event, collective);
@@ -227,6 +236,7 @@ private:
         for (const plan::Message &message : found->second)
           writeFlow(phase, message, event, collective, time);
     };
+    // The arrow must leave within its span, of which the end is no part.
     write("s", collective.sentBy, event.end > event.begin ? event.end - 1 : event.end);
     write("f", collective.receivedBy, event.begin);
   }
@@ -260,6 +270,7 @@ private:
     writeInvocation(event, collective)
         << ",\"block\":" << event.block << ",\"position\":" << event.detail[0]
         << ",\"queueLength\":" << event.detail[1] << "}}";
+    // A counter keeps its value until the next event.
     if (event.detail[1] != queueLength)
       writeQueueLength(event, event.detail[1]);
   }

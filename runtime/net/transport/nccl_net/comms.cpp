@@ -1,3 +1,4 @@
+// The comms of one pair of ranks, their memory, and how both end.
 #include "runtime/net/transport/nccl_net/comms.h"
 
 #include "runtime/net/transport/nccl_net/packets.h"
@@ -44,6 +45,7 @@ bool NcclNetComms::setPeer(const NcclNetAddress &address) {
 
 StatusOr<bool> NcclNetComms::connect() {
   const NcclNetPlugin &plugin = context->plugin;
+  // A function that returns no comm is called again later.
   if (!sendComm)
     if (const int result =
             plugin.connect(context->context, ofDevice->number, peer.handle.data(), &sendComm);
@@ -54,6 +56,7 @@ StatusOr<bool> NcclNetComms::connect() {
       return plugin.error("accept", result);
   if (!sendComm || !recvComm)
     return false;
+  // Both comms are there, so nobody else is to connect.
   if (const int result = plugin.closeListen(std::exchange(listenComm, nullptr));
       result != nccl::kSuccess)
     return plugin.error("closeListen", result);
@@ -81,6 +84,7 @@ Status NcclNetComms::registerMemory() {
   const NcclNetPlugin &plugin = context->plugin;
   const std::span<std::byte> toSend = memory.get().first(kSlots * slotBytes),
                              toReceive = memory.get().subspan(kSlots * slotBytes);
+  // Only memory that was registered is given back by close().
   int result = plugin.regMr(sendComm, toSend.data(), toSend.size(), &sendRegistration);
   isSendRegistered = result == nccl::kSuccess;
   if (isSendRegistered) {
@@ -141,6 +145,7 @@ NcclNetComms::~NcclNetComms() {
   if (!context->mark.isThisProcess())
     return;
   std::lock_guard lock(context->mutex);
+  // Requests that are under way may still write to their slots.
   close();
   const auto isUnderWay = [](const void *request) { return request != nullptr; };
   if (std::ranges::any_of(sends, isUnderWay) || std::ranges::any_of(receives, isUnderWay))
@@ -163,6 +168,7 @@ void NcclNetComms::close() {
 }
 
 void NcclNetComms::retire() {
+  // The pages go back, but the addresses stay taken.
   madvise(memory.get().data(), memory.get().size(), MADV_DONTNEED);
   Retired &retired = theRetired.get();
   std::lock_guard lock(retired.mutex);

@@ -1,3 +1,4 @@
+// A plugin with its devices, as one communicator uses it.
 #include "runtime/net/transport/nccl_net/context.h"
 
 #include "runtime/net/transport/nccl_net/packets.h"
@@ -32,7 +33,9 @@ StatusOr<std::shared_ptr<NcclNetContext>> NcclNetContext::open(const std::string
   auto plugin = loadNcclNet(name);
   if (!plugin.ok())
     return plugin.status();
+  // Plugins are initialized one at a time.
   std::lock_guard lock(initializing.get());
+  // Versions before 11 have no context.
   void *context = nullptr;
   if (const int result = (*plugin)->init(&context); result != nccl::kSuccess)
     return (*plugin)->error("init", result);
@@ -47,6 +50,7 @@ Status NcclNetContext::findDevices() {
   if (const int result = plugin.devices(&count); result != nccl::kSuccess)
     return plugin.error("devices", result);
   std::string whyNot;
+  // A device that is of no use is passed over; the error says why if none is left.
   for (int number = 0; number < count; ++number) {
     NcclNetProperties properties;
     if (const int result = plugin.getProperties(number, properties); result != nccl::kSuccess)
@@ -63,6 +67,7 @@ Status NcclNetContext::findDevices() {
 }
 
 NcclNetContext::~NcclNetContext() {
+  // A child of fork() calls nothing of the plugin.
   if (!mark.isThisProcess())
     return;
   std::lock_guard lock(mutex);

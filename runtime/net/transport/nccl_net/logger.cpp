@@ -1,3 +1,4 @@
+// Writes the log of a network plugin for OCCL_DEBUG=info.
 #include "runtime/net/transport/nccl_net/logger.h"
 
 #include "runtime/net/transport/nccl_net/abi.h"
@@ -13,6 +14,7 @@ void ncclNetLog(int level, unsigned long, const char *file, int line, const char
   const char *debug = std::getenv("OCCL_DEBUG");
   if (!debug || std::string_view(debug) != "info" || level > nccl::kLogInfo)
     return;
+  // Lines that are longer are cut.
   char text[1024];
   va_list values;
   va_start(values, format);

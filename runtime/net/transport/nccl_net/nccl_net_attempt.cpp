@@ -1,3 +1,4 @@
+// How a network plugin is offered to peers, and tried with one of them.
 #include "runtime/net/transport/nccl_net/nccl_net_attempt.h"
 
 #include "runtime/net/transport/nccl_net/nccl_net_endpoint.h"
@@ -68,6 +69,7 @@ StatusOr<OfferBytes> NcclNetTransport::offer() {
 
 StatusOr<std::unique_ptr<Attempt>>
 NcclNetTransport::attempt(const RankPair &pair, const OfferBytes &mine, const OfferBytes &theirs) {
+  // Two plugins do not speak to each other, although both have NCCL's interface.
   const auto name = [](const NcclNetOffer &offer) {
     return std::string(offer.plugin.data(), strnlen(offer.plugin.data(), offer.plugin.size()));
   };
@@ -76,6 +78,7 @@ NcclNetTransport::attempt(const RankPair &pair, const OfferBytes &mine, const Of
   if (ours != ofPeer)
     return Status(StatusCode::SystemError, "its plugin is " + ours + ", that of rank " +
                                                std::to_string(pair.peer) + " " + ofPeer);
+  // Ranks of one machine take its devices in turn.
   const NcclNetDevice &device = context->devices[pair.ownTurn % context->devices.size()];
   auto endpoint = NcclNetEndpoint::make(context, device, pair.regions, pair.silence);
   if (!endpoint.ok())

@@ -1,3 +1,4 @@
+// The endpoint over a network plugin of NCCL: packets in slots of registered memory.
 #include "runtime/net/transport/nccl_net/nccl_net_endpoint.h"
 
 #include <cstring>
@@ -42,18 +43,21 @@ Status NcclNetEndpoint::connect(const NcclNetAddress &peer) {
 
 StatusOr<bool> NcclNetEndpoint::tryOut() {
   std::lock_guard lock(context->mutex);
+  // Connecting goes on a step at each call, as the plugin does not wait.
   if (!isConnected) {
     const auto connected = comms->connect();
     if (!connected.ok() || !*connected)
       return connected;
     isConnected = true;
   }
+  // Each side sends a packet without frames, and waits for that of the other.
   if (!trialIsSent)
     trialIsSent = sender.addHead(/*asks=*/false);
   progress();
   for (const std::string &why : {whyCannotSend, whyCannotReceive})
     if (!why.empty())
       return Status(StatusCode::SystemError, why);
+  // The trial of the peer comes before anything else.
   const auto packet = receiver.front();
   if (!packet)
     return false;
@@ -77,12 +81,15 @@ void NcclNetEndpoint::watch(bootstrap::Descriptor given) {
 
 void NcclNetEndpoint::progress() {
   const uint64_t freed = sender.numFreed();
+  // Receiving comes first, as it brings credit and questions.
   if (whyCannotReceive.empty()) {
     if (Status received = receiver.progress(); !received.ok())
       whyCannotReceive = received.message();
   }
+  // A question is answered by the credit of any head.
   if (owesAnswer && sender.addHead(/*asks=*/false))
     owesAnswer = false;
+  // A sender that has failed is not called again, but the receiver goes on.
   if (whyCannotSend.empty()) {
     if (Status sent = sender.progress(numConsumed); !sent.ok())
       stopSending(sent.message());
@@ -117,6 +124,7 @@ template <class Frame> Posted NcclNetEndpoint::post(const Frame &frame, uint64_t
   if (isDown())
     return Posted::Down;
   std::lock_guard lock(context->mutex);
+  // Send the packed frames, then find out whether the peer can still make room.
   if (!sender.hasRoomFor(bytes)) {
     sender.seal();
     progress();
@@ -141,6 +149,7 @@ bool NcclNetEndpoint::flush() {
   progress();
   if (sender.isPosted())
     return true;
+  // The plugin has not taken everything: only a peer that lives makes it do so.
   if (auto ended = socket.whyEnded())
     stopSending(std::move(*ended));
   return !whyCannotSend.empty();
@@ -153,11 +162,13 @@ bool NcclNetEndpoint::isDelivered() const {
     return true;
   auto &self = const_cast<NcclNetEndpoint &>(*this);
   std::lock_guard lock(context->mutex);
+  // A plugin moves nothing unless it is called.
   self.progress();
   if (!whyCannotSend.empty() || !whyCannotReceive.empty())
     return true;
   if (sender.isIdle() && receiver.consumedByPeer() == sender.numFrames())
     return true;
+  // Ask once for each number of frames, so that questions do not pile up.
   if (askedAt != sender.numFrames() && self.sender.addHead(/*asks=*/true)) {
     self.askedAt = sender.numFrames();
     self.progress();
@@ -181,6 +192,7 @@ bool NcclNetEndpoint::receive(Sink &sink) {
     }
     ++handled;
   }
+  // Nothing has come, so the peer may have ended.
   if (handled == 0)
     lookForEnd();
   else
@@ -200,6 +212,7 @@ std::string NcclNetEndpoint::handle(const PacketReceiver::Packet &packet, Sink &
   if (!packet.fault.empty())
     return packet.fault;
   std::span<const std::byte> rest = packet.frames;
+  // Each frame is checked before it is placed.
   uint64_t frames = 0;
   for (; !rest.empty(); ++frames) {
     FrameHeader header;
@@ -216,6 +229,7 @@ std::string NcclNetEndpoint::handle(const PacketReceiver::Packet &packet, Sink &
       return fault;
     rest = rest.subspan(header.bytes);
   }
+  // All frames are placed: the slot is free, and the peer gets its credit.
   std::lock_guard lock(context->mutex);
   if (packet.head.consumed > sender.numFrames())
     return "that it has consumed " + std::to_string(packet.head.consumed) + " frames";
@@ -243,6 +257,7 @@ void NcclNetEndpoint::lookForEnd() {
   }
   if (!ended)
     return;
+  // The rest of the peer's packets may still be under way.
   if (!patience)
     patience.emplace(kPatience);
   else if (patience->passed())

@@ -1,3 +1,4 @@
+// Packs frames into packets for a plugin, and unpacks those that come.
 #include "runtime/net/transport/nccl_net/packets.h"
 
 #include <algorithm>
@@ -12,8 +13,10 @@ uint64_t PacketSender::mostFrameBytes() const {
 }
 
 bool PacketSender::hasRoomFor(uint64_t bytes) const {
+  // The frame fits into the packet that is being filled.
   if (used != 0 && used + sizeof(FrameHeader) + bytes <= comms.packetBytes())
     return true;
+  // Else it needs packets of its own, beside the one that is sealed for it.
   const uint64_t most = mostFrameBytes(), needed = std::max<uint64_t>(1, (bytes + most - 1) / most);
   return needed + (used != 0) <= kSlots - (sealed - done);
 }
@@ -37,8 +40,10 @@ void PacketSender::add(std::span<const std::byte> message) {
 
 void PacketSender::addFrame(FrameHeader header, std::span<const std::byte> bytes) {
   header.number = frames++;
+  // A frame lies in one packet.
   if (used + sizeof header + bytes.size() > comms.packetBytes())
     seal();
+  // The first frame leaves room for the head.
   if (used == 0) {
     heads[sealed % kSlots] = {.number = sealed};
     used = sizeof(PacketHead);
@@ -76,15 +81,18 @@ void PacketSender::seal() {
 
 Status PacketSender::progress(uint64_t consumed) {
   for (; posted != sealed; ++posted) {
+    // The head is written when the packet goes, so that it has the latest credit.
     PacketHead &head = heads[posted % kSlots];
     head.consumed = consumed;
     std::memcpy(comms.sendSlot(posted).data(), &head, sizeof head);
     const auto taken = comms.send(posted, sizeof head + head.bytes);
     if (!taken.ok())
       return taken.status();
+    // The plugin takes nothing at the moment.
     if (!*taken)
       break;
   }
+  // Packets free their slots in order.
   for (; done != posted; ++done) {
     const auto sent = comms.isSent(done);
     if (!sent.ok())
@@ -98,6 +106,7 @@ Status PacketSender::progress(uint64_t consumed) {
 // --- Receiving.
 
 Status PacketReceiver::progress() {
+  // Post a request for each slot that is free.
   for (; posted - handled < kSlots; ++posted) {
     const auto taken = comms.receive(posted);
     if (!taken.ok())
@@ -105,6 +114,7 @@ Status PacketReceiver::progress() {
     if (!*taken)
       break;
   }
+  // Packets are taken in order: a later one waits for those before it.
   for (; come != posted; ++come) {
     const auto received = comms.received(come);
     if (!received.ok())
@@ -112,6 +122,7 @@ Status PacketReceiver::progress() {
     if (!*received)
       break;
     sizes[come % kSlots] = **received;
+    // Credit counts at once, although the packet is handled later.
     if (const Packet it = packet(come); it.fault.empty())
       consumed = std::max(consumed, it.head.consumed);
   }
@@ -121,6 +132,7 @@ Status PacketReceiver::progress() {
 PacketReceiver::Packet PacketReceiver::packet(uint64_t number) const {
   const uint64_t size = sizes[number % kSlots];
   Packet it;
+  // Another process has sent it: its sizes are checked before they are used.
   if (size < sizeof it.head || size > comms.packetBytes()) {
     it.fault = "a packet of " + std::to_string(size) + " bytes";
     return it;

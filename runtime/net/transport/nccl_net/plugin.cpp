@@ -1,3 +1,4 @@
+// Loads network plugins of NCCL, each once a process.
 #include "runtime/net/transport/nccl_net/plugin.h"
 
 #include "runtime/base/process_identity.h"
@@ -14,6 +15,7 @@ namespace occl::net {
 namespace {
 
 const char *meaningOf(int result) {
+  // The numbers are those of ncclResult_t.
   switch (result) {
   case nccl::kCudaError:
     return "an error of CUDA";
@@ -44,11 +46,13 @@ constinit PerProcess<Loaded> theLoaded;
 std::atomic<pid_t> loadedBy{0};
 
 StatusOr<const NcclNetPlugin *> loadNow(const std::string &name) {
+  // A plugin's threads do not exist in a child of fork().
   if (const pid_t other = loadedBy.load(); other != 0 && other != getpid())
     return Status(StatusCode::SystemError,
                   "this process was made by fork() after its parent had loaded a network plugin");
   std::string why;
   void *library = nullptr;
+  // The first file that can be loaded counts; the errors of all are told if none can.
   for (const std::string &file : ncclNetFiles(name))
     if (library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); library)
       break;
@@ -83,6 +87,7 @@ std::vector<std::string> ncclNetFiles(std::string_view name) {
 StatusOr<const NcclNetPlugin *> loadNcclNet(const std::string &name) {
   Loaded &loaded = theLoaded.get();
   std::lock_guard lock(loaded.mutex);
+  // A failure is remembered, too, and told to all who ask again.
   const auto found = loaded.byName.find(name);
   return found != loaded.byName.end() ? found->second
                                       : loaded.byName.emplace(name, loadNow(name)).first->second;

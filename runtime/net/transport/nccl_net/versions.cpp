@@ -1,3 +1,4 @@
+// One class for all versions of NCCL's interface of network plugins.
 #include "runtime/net/transport/nccl_net/versions.h"
 
 #include "runtime/net/transport/nccl_net/logger.h"
@@ -26,10 +27,12 @@ public:
   int init(void **context) const override {
     *context = nullptr;
     if constexpr (kHasContexts) {
+      // From version 11 on each communicator has a context, with a number of its own.
       Config config = {kNoTrafficClass};
       return f.init(context, nextCommunicator.fetch_add(1, std::memory_order_relaxed), &config,
                     ncclNetLog, profileNothing);
     } else {
+      // Older versions are initialized once a process; the caller holds a lock.
       if (isInitialized)
         return kSuccess;
       int result = kSuccess;
@@ -53,6 +56,7 @@ public:
     if (const int result = f.getProperties(device, &given); result != kSuccess)
       return result;
     properties = {};
+    // Only the properties that matter here are copied.
     properties.name = given.name ? given.name : "";
     properties.ptrSupport = given.ptrSupport;
     properties.speed = given.speed;
@@ -105,6 +109,7 @@ public:
   }
   int irecv(void *recvComm, void *data, size_t bytes, void *registration,
             void **request) const override {
+    // The arrays have one entry each, since a request receives one message.
     int tag = 0, narrow = static_cast<int>(bytes);
     void *event = nullptr;
     *request = nullptr;
@@ -119,6 +124,7 @@ public:
     int done = 0, size = 0;
     const int result = f.test(request, &done, &size);
     *isDone = done != 0;
+    // A negative size would become a huge one.
     *bytes = static_cast<size_t>(size < 0 ? 0 : size);
     return result;
   }
@@ -143,6 +149,7 @@ std::unique_ptr<NcclNetPlugin> adapt(void *(*find)(void *, const char *), void *
 } // namespace
 
 std::unique_ptr<NcclNetPlugin> newestNcclNet(void *(*find)(void *, const char *), void *library) {
+  // The newest version that the plugin has counts.
   for (const auto adaptOne :
        {adapt<NetV12>, adapt<NetV11>, adapt<NetV10>, adapt<NetV9>, adapt<NetV8>})
     if (auto adapted = adaptOne(find, library))

@@ -1,3 +1,4 @@
+// Counts which parts of regions are worth registering, and knows those of the peer.
 #include "runtime/net/transport/verbs/extents.h"
 
 #include <algorithm>
@@ -22,8 +23,10 @@ OwnExtents::OwnExtents(ibv_pd *domain, const Regions &regions) : domain(domain),
 
 void OwnExtents::count(uint32_t region, uint64_t offset, uint64_t bytes) {
   uint64_t &counted = counts[region][offset / kExtentBytes];
+  // It is not worth it yet, or was decided before.
   if (counted == kNoMore || (counted += bytes) < kWorthRegistering)
     return;
+  // This is decided once, also if registration fails below.
   counted = kNoMore;
   const uint64_t begin = offset / kExtentBytes * kExtentBytes,
                  size = std::min(kExtentBytes, regions[region].size() - begin);
@@ -50,6 +53,7 @@ PeerExtents::PeerExtents(const Regions &own) {
 }
 
 bool PeerExtents::add(const VerbsExtent &extent) {
+  // Regions of both ranks have the same size, so anything else is damage.
   const uint64_t index = extent.offset / kExtentBytes;
   if (extent.region >= kNumRegions || extent.offset % kExtentBytes != 0 ||
       index >= extents[extent.region].size() || extent.bytes > kExtentBytes)

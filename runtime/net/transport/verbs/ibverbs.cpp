@@ -1,3 +1,4 @@
+// Loads libibverbs where it is installed.
 #include "runtime/net/transport/verbs/ibverbs.h"
 
 #include <dlfcn.h>
@@ -9,6 +10,7 @@ namespace {
 constexpr const char *kLibrary = "libibverbs.so.1";
 
 StatusOr<const Ibverbs *> loadNow() {
+  // Its symbols stay local: the program may link a library of its own.
   void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Status(StatusCode::SystemError, std::string(kLibrary) + " cannot be loaded");
@@ -22,6 +24,7 @@ StatusOr<const Ibverbs *> loadNow() {
 #define OCCL_IBVERBS_FIND(name) find(functions.name, "ibv_" #name);
   OCCL_IBVERBS(OCCL_IBVERBS_FIND)
 #undef OCCL_IBVERBS_FIND
+  // A library that lacks one function is too old for all.
   if (missing)
     return Status(StatusCode::SystemError, std::string(kLibrary) + " has no " + missing);
   return &functions;

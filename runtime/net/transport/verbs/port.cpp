@@ -1,3 +1,4 @@
+// Finds the RDMA ports of the machine, and pairs those of two ranks.
 #include "runtime/net/transport/verbs/port.h"
 
 #include "support/name_list.h"
@@ -57,11 +58,13 @@ void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, Rdm
   if (verbs.query_port(device.context, number, reinterpret_cast<_compat_ibv_port_attr *>(&port)) ||
       port.state != IBV_PORT_ACTIVE)
     return;
+  // Ports have numbers across all devices.
   const uint32_t numPorts = found.ports.empty() ? 0 : found.ports.back().address.number + 1;
   const bool isInfiniband = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
   if (!isInfiniband && port.link_layer != IBV_LINK_LAYER_ETHERNET)
     return;
   const int numGids = std::min(port.gid_tbl_len, 255);
+  // InfiniBand has its first address, RoCE every one that is usable.
   for (int index = 0; index < (isInfiniband ? 1 : numGids); ++index) {
     ibv_gid gid{};
     if (verbs.query_gid(device.context, number, index, &gid))
@@ -82,6 +85,7 @@ void addDevice(const Ibverbs &verbs, ibv_device *device, RdmaPorts &found) {
   ibv_context *context = verbs.open_device(device);
   if (!context)
     return;
+  // It stays open: endpoints of any communicator use it.
   const auto *opened = new RdmaDevice(context, verbs.get_device_name(device));
   constexpr uint8_t kMostPorts = 8; // asked for one that is not there a device gives an error
   for (uint8_t number = 1; number <= kMostPorts; ++number)
@@ -103,6 +107,7 @@ RdmaPorts find() {
   if (devices)
     (*verbs)->free_device_list(devices);
   if (found.ports.empty())
+    // The error tells a machine without a device from one whose ports are of no use.
     found.whyNone = numDevices == 0 ? "this machine has no RDMA device"
                                     : "no port of an RDMA device of this machine is up, has an "
                                       "address and is one that NCCL_IB_HCA names, if that is set";
@@ -119,6 +124,7 @@ std::optional<uint32_t> distance(const PortAddress &a, const PortAddress &b) {
 
 /// How many ports of its machine come before that of this address in this turn.
 uint64_t numBefore(std::span<const PortAddress> ports, size_t index, uint32_t turn) {
+  // The offer of a peer may leave out ports, so the largest number counts.
   uint64_t numPorts = 0;
   for (const PortAddress &port : ports)
     numPorts = std::max(numPorts, uint64_t{port.number} + 1);
@@ -145,6 +151,7 @@ PortPair choosePorts(std::span<const PortAddress> ofFirst, uint32_t turnOfFirst,
                      std::span<const PortAddress> ofSecond, uint32_t turnOfSecond) {
   PortPair best;
   std::tuple<uint32_t, uint64_t, uint64_t> leastCost;
+  // The nearest ports are best; among equals those whose turn it is.
   for (size_t i = 0; i < ofFirst.size(); ++i)
     for (size_t j = 0; j < ofSecond.size(); ++j) {
       const auto far = distance(ofFirst[i], ofSecond[j]);
@@ -170,6 +177,7 @@ bool RdmaDevice::hasFailed(const void *queue) const {
   const Ibverbs &verbs = **Ibverbs::load();
   std::lock_guard lock(mutex);
   ibv_async_event event{};
+  // Take all events of the device; those of other queues are kept for their owners.
   while (verbs.get_async_event(context, &event) == 0) {
     switch (event.event_type) {
     case IBV_EVENT_DEVICE_FATAL:

@@ -1,3 +1,4 @@
+// A queue pair, its two completion queues, and the way to the connected state.
 #include "runtime/net/transport/verbs/queue_pair.h"
 
 #include <algorithm>
@@ -49,11 +50,13 @@ StatusOr<CompletionQueue> CompletionQueue::make(const RdmaDevice &device, uint32
   ibv_comp_channel *channel = verbs.create_comp_channel(device.context);
   if (!channel)
     return noQueue(device);
+  // takeEvents() must not wait for an event.
   fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
   ibv_cq *queue =
       verbs.create_cq(device.context, static_cast<int>(size), nullptr, channel, /*vector=*/0);
   if (queue)
     return CompletionQueue(verbs, channel, queue);
+  // The error is read before another call changes it.
   Status failed = noQueue(device);
   verbs.destroy_comp_channel(channel);
   return failed;
@@ -87,6 +90,7 @@ bool CompletionQueue::takeEvents() {
   if (events == 0)
     return false;
   verbs->ack_cq_events(queue, events);
+  // An event disarms the queue.
   armed = false;
   return true;
 }
@@ -127,6 +131,7 @@ StatusOr<std::unique_ptr<QueuePair>> QueuePair::make(const RdmaPort &port, uint3
           "initialize");
       !changed.ok())
     return changed;
+  // A random first number keeps packets of an earlier pair out.
   constexpr uint32_t k24Bits = (1 << 24) - 1;
   made->own = {port.address, made->pair->qp_num, std::random_device()() & k24Bits,
                static_cast<uint32_t>(port.mtu)};
@@ -141,6 +146,7 @@ QueuePair::~QueuePair() {
 
 void QueuePair::stop() {
   ibv_qp_attr attributes{};
+  // Pending requests are reported as failed from here on.
   attributes.qp_state = IBV_QPS_ERR;
   (*Ibverbs::load())->modify_qp(pair, &attributes, IBV_QP_STATE);
 }

@@ -1,3 +1,4 @@
+// How RDMA is offered to peers, and tried with one of them.
 #include "runtime/net/transport/verbs/verbs_attempt.h"
 
 #include "runtime/net/transport/verbs/verbs_endpoint.h"
@@ -72,6 +73,7 @@ StatusOr<OfferBytes> VerbsTransport::offer() {
   const RdmaPorts &found = rdmaPorts();
   if (found.ports.empty())
     return Status(StatusCode::SystemError, found.whyNone);
+  // An attempt names ports by their place in this list.
   VerbsOffer offer;
   offer.numPorts = static_cast<uint32_t>(std::min(found.ports.size(), VerbsOffer::kMostPorts));
   for (uint32_t i = 0; i < offer.numPorts; ++i)
@@ -82,6 +84,7 @@ StatusOr<OfferBytes> VerbsTransport::offer() {
 StatusOr<std::unique_ptr<Attempt>>
 VerbsTransport::attempt(const RankPair &pair, const OfferBytes &mine, const OfferBytes &theirs) {
   const auto own = recordOf<VerbsOffer>(mine), ofPeer = recordOf<VerbsOffer>(theirs);
+  // Both ranks compute the same pair of ports, the lower rank's first.
   const PortPair chosen = pair.isFirst()
                               ? choosePorts(own.used(), pair.ownTurn, ofPeer.used(), pair.peerTurn)
                               : choosePorts(ofPeer.used(), pair.peerTurn, own.used(), pair.ownTurn);

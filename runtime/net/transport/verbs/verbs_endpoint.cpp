@@ -1,3 +1,4 @@
+// The endpoint over RDMA: frames, writes into registered extents, and credit.
 #include "runtime/net/transport/verbs/verbs_endpoint.h"
 
 #include "runtime/sync/thread.h"
@@ -38,6 +39,7 @@ StatusOr<std::unique_ptr<VerbsEndpoint>> VerbsEndpoint::make(const RdmaPort &por
   auto pair = QueuePair::make(port, kFrameRequests + kControls, kReceives);
   if (!pair.ok())
     return pair.status();
+  // One mapping has the staging memory, and behind it a buffer for each request to receive.
   auto memory = bootstrap::Mapping::anonymous(kStagingBytes + kReceives * kBufferBytes);
   if (!memory.ok())
     return memory.status();
@@ -45,6 +47,7 @@ StatusOr<std::unique_ptr<VerbsEndpoint>> VerbsEndpoint::make(const RdmaPort &por
       new VerbsEndpoint(std::move(*pair), std::move(*memory), regions, silence));
   if (!made->registered.ok())
     return made->registered.status();
+  // The peer counts on these requests as soon as it has connected.
   for (uint64_t i = 0; i < kReceives; ++i)
     if (!made->postReceive(i))
       return Status(StatusCode::SystemError, port.text() + " takes no requests to receive");
@@ -65,6 +68,7 @@ Status VerbsEndpoint::connect(const QueuePairAddress &peer) { return pair->conne
 void VerbsEndpoint::sendTrial() { sendControl(/*isTrial=*/true); }
 
 StatusOr<bool> VerbsEndpoint::isTriedOut() {
+  // No message may come before the trial, as nobody is there to take it.
   std::array<ibv_wc, 1> completion;
   while (pair->receives.poll(completion).value_or(0) != 0)
     if (std::string fault = handle(completion[0], nullptr); !fault.empty())
@@ -96,6 +100,7 @@ Posted VerbsEndpoint::send(std::span<const std::byte> message) {
 /// Into what the device writes and what goes in frames.
 void VerbsEndpoint::cut(const Put &put) {
   pieces.clear();
+  // Places whose frames were consumed are free for the device again.
   placesToCopy.consumed(numConsumed.load(std::memory_order_acquire));
   const uint64_t size = put.bytes.size();
   for (uint64_t at = 0; at < size || pieces.empty();) {
@@ -103,12 +108,14 @@ void VerbsEndpoint::cut(const Put &put) {
     const VerbsExtent *extent = peerExtents.find(put.region, offset);
     const uint64_t writable =
         extent ? std::min(rest, extent->bytes - (offset - extent->offset)) : 0;
+    // The device must not write where an older frame is still to be copied.
     const bool isWritten =
         writable >= kWorthWriting && !placesToCopy.overlap(put.region, offset, writable);
     Put part = put;
     part.offset = offset;
     part.bytes = put.bytes.subspan(at, isWritten ? writable : std::min(rest, kFrameBytes));
     at += part.bytes.size();
+    // The word comes with the last piece.
     part.hasWord = put.hasWord && at == size;
     pieces.push_back(
         {.header = headerOf(part, 0), .bytes = part.bytes, .extent = isWritten ? extent : nullptr});
@@ -128,12 +135,14 @@ Posted VerbsEndpoint::post() {
     if (isFirst)
       pair->sends.arm(); // then looks once more
   }
+  // Only a peer that lives makes room.
   if (auto ended = socket.whyEnded())
     stopSending(std::move(*ended));
   return cannotSend ? Posted::Down : Posted::Full;
 }
 
 bool VerbsEndpoint::hasRoomFor(size_t numFrames, size_t numNew) const {
+  // The peer has buffers for so many frames, and the queue has so many requests.
   return numSent.load(std::memory_order_relaxed) + numFrames -
                  numConsumed.load(std::memory_order_acquire) <=
              kFrames &&
@@ -144,6 +153,7 @@ bool VerbsEndpoint::hasRoomFor(size_t numFrames, size_t numNew) const {
 bool VerbsEndpoint::stage() {
   if (!hasRoomFor(pieces.size(), 2 * pieces.size()))
     return false;
+  // Take memory for all pieces, or give back the part that was taken.
   const uint64_t before = staging.position();
   for (Piece &piece : pieces) {
     const uint64_t inFrame = piece.extent ? 0 : piece.bytes.size();
@@ -156,6 +166,7 @@ bool VerbsEndpoint::stage() {
     }
     piece.stagingEnd = staging.position();
   }
+  // Nothing can fail from here on: number the frames, and fill them.
   for (Piece &piece : pieces) {
     piece.header.number = numSent.fetch_add(1, std::memory_order_relaxed);
     fillHead(piece.head, piece.header, piece.extent != nullptr, 0);
@@ -172,6 +183,7 @@ void VerbsEndpoint::fillHead(std::span<std::byte> place, const FrameHeader &head
                              size_t numExtents) {
   VerbsHead head;
   head.frame = header;
+  // Each head brings the peer its credit and the number of its extents that are known here.
   head.consumed = numReceived.load(std::memory_order_acquire);
   head.knownExtents = numPeerExtents;
   head.isPlaced = isPlaced;
@@ -182,6 +194,7 @@ void VerbsEndpoint::fillHead(std::span<std::byte> place, const FrameHeader &head
 
 /// In one list: of each piece the write, if there is one, then what the peer receives.
 void VerbsEndpoint::postPieces() {
+  // The tables have their size before requests point into them.
   requests.assign(2 * pieces.size(), {});
   ranges.resize(requests.size());
   size_t count = 0;
@@ -198,6 +211,7 @@ void VerbsEndpoint::postPieces() {
     return request;
   };
   for (const Piece &piece : pieces) {
+    // The write precedes the frame that says that its bytes are there.
     if (piece.extent) {
       ibv_send_wr &write = add(IBV_WR_RDMA_WRITE, piece.data);
       write.wr.rdma.remote_addr =
@@ -206,6 +220,7 @@ void VerbsEndpoint::postPieces() {
       numBytesWritten.fetch_add(piece.data.size(), std::memory_order_relaxed);
     }
     ibv_send_wr &send = add(IBV_WR_SEND, piece.head);
+    // A report of the frame covers the write before it, which has no report of its own.
     send.send_flags = IBV_SEND_SIGNALED;
     if (piece.head.size() <= pair->maxInline)
       send.send_flags |= IBV_SEND_INLINE;
@@ -219,12 +234,14 @@ void VerbsEndpoint::postPieces() {
 /// What has been carried out.
 void VerbsEndpoint::reap() {
   std::array<ibv_wc, 16> completions;
+  // Reports come in the order of the requests.
   while (!cannotSend) {
     const auto found = pair->sends.poll(completions);
     if (!found)
       stopSending("its completion queue has failed");
     for (const ibv_wc &completion : std::span(completions).first(found.value_or(0))) {
       if (completion.status != IBV_WC_SUCCESS)
+        // After an error the pair carries out nothing any more.
         return stopSending((*Ibverbs::load())->wc_status_str(completion.status));
       staging.freeUntil(sent.front().stagingEnd);
       numRequests -= sent.front().numRequests;
@@ -244,6 +261,7 @@ void VerbsEndpoint::stopSending(std::string reason) {
 bool VerbsEndpoint::isDelivered() const {
   std::lock_guard lock(sending);
   const_cast<VerbsEndpoint *>(this)->reap();
+  // A request is reported once the peer's device has acknowledged it.
   return sent.empty() || cannotSend || isDown();
 }
 
@@ -269,6 +287,7 @@ void VerbsEndpoint::sendControl(bool isTrial) {
     reap();
     if (cannotSend || !(isTrial || owesControl())) // a frame has told it meanwhile
       return;
+    // Heads without a frame have requests and staging memory that puts leave to them.
     if (numRequests < kFrameRequests + kControls)
       if (const auto place =
               staging.take(sizeof(VerbsHead) + kMostExtents * sizeof(VerbsExtent), 0);
@@ -280,6 +299,7 @@ void VerbsEndpoint::sendControl(bool isTrial) {
 }
 
 void VerbsEndpoint::postControl(std::span<std::byte> place) {
+  // Only heads of this kind have extents behind them.
   const std::vector<VerbsExtent> extents = ownExtents.takeNew(kMostExtents);
   const auto bytes = std::as_bytes(std::span(extents));
   fillHead(place, {}, false, extents.size());
@@ -310,6 +330,7 @@ bool VerbsEndpoint::receive(Sink &sink) {
     tellPeer();
     if (found.value_or(0) != 0)
       continue;
+    // The end was seen before a look that found nothing, so nothing of the peer is left.
     if (ended) {
       fail(std::move(*ended));
       return false;
@@ -337,6 +358,7 @@ bool VerbsEndpoint::watchForMore() {
     hasSent = pair->sends.isArmed() && pair->sends.takeEvents();
   }
   madeRoom |= hasSent;
+  // A taken event disarms its queue, which is armed again before the thread may sleep.
   pair->receives.takeEvents();
   if (pair->receives.isArmed())
     return hasSent; // what the peer is owed may go now
@@ -348,17 +370,21 @@ bool VerbsEndpoint::watchForMore() {
 std::string VerbsEndpoint::handle(const ibv_wc &completion, Sink *sink) {
   if (completion.status != IBV_WC_SUCCESS)
     return whyRequestsFail((*Ibverbs::load())->wc_status_str(completion.status));
+  // The buffer belongs to the receiving thread until it is posted again.
   const std::byte *buffer = &buffers[completion.wr_id * kBufferBytes];
   VerbsHead head;
   if (completion.byte_len < sizeof head)
     return "the peer has sent " + std::to_string(completion.byte_len) + " bytes in place of a head";
   std::memcpy(&head, buffer, sizeof head);
   const uint64_t before = numConsumed.load(std::memory_order_relaxed);
+  // Counters only grow, and never beyond the frames that were sent.
   if (head.consumed < before || head.consumed > numSent.load(std::memory_order_relaxed))
     return "the peer says that it has consumed " + std::to_string(head.consumed) + " frames";
+  // These words count in every head.
   numKnownToPeer = head.knownExtents;
   madeRoom |= head.consumed != before;
   numConsumed.store(head.consumed, std::memory_order_release);
+  // The length must be that of the frame, or of the extents, that the head announces.
   const uint64_t bytes = completion.byte_len - sizeof head,
                  expected = head.frame.kind == 0 ? head.numExtents * sizeof(VerbsExtent)
                             : head.isPlaced      ? 0
@@ -395,6 +421,7 @@ std::string VerbsEndpoint::handleFrame(const VerbsHead &head, const std::byte *b
 }
 
 std::string VerbsEndpoint::handleExtents(const VerbsHead &head, const std::byte *bytes) {
+  // The first head without a frame is the peer's trial.
   wasTriedOut = true;
   std::lock_guard lock(sending);
   for (uint32_t i = 0; i < head.numExtents; ++i) {
@@ -439,6 +466,7 @@ void VerbsEndpoint::checkPeer() {
 void VerbsEndpoint::fail(std::string reason) {
   why = std::move(reason);
   down.store(true, std::memory_order_release);
+  // In its error state the pair refuses whatever the peer still sends.
   pair->stop();
   socket.end();
 }
