@@ -1,4 +1,4 @@
-// Messages of networks as bytes, and back, with all checks of what a peer has sent.
+// Messages of networks as bytes, and the checks of those that have come.
 #include "runtime/net/message.h"
 
 #include "runtime/control/records/shrink_record.h"

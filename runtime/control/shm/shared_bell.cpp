@@ -33,7 +33,7 @@ StatusOr<std::shared_ptr<SharedBell>> SharedBell::open(const std::string &path,
   auto memory = Mapping::ofPath(path, kBytes, what, Access::ReadOnly);
   if (!memory.ok())
     return memory.status();
-  // Ringing stores to the bell; the rest of the page is read only.
+  // Ringing stores to the first page; the notices behind it are only read.
   if (Status allowed = allowStores(memory->get().first(kBellBytes)); !allowed.ok())
     return allowed;
   return std::shared_ptr<SharedBell>(new SharedBell(Descriptor(), std::move(*memory)));

@@ -140,7 +140,7 @@ void Binder::chooseLines() {
           operands += plan.connections[operand.index].numDestinations - 1;
     mostOperands = std::max(mostOperands, operands);
   }
-  // LL has narrow lines; LL128 has wide ones where the target does.
+  // LL has narrow lines unless all are to be wide; LL128 has wide ones where the target does.
   const bool isNarrow = plan.protocol == plan::Protocol::LL && !request.onlyWideLines;
   program.line = isNarrow || !policy.hasWide
                      ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
@@ -321,7 +321,6 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                                                std::to_string(block) + ": " + std::move(what) +
                                                ", which this runtime does not execute");
   };
-  // This interpreter has no steps for gates.
   if (instruction.opcode == plan::Opcode::Gate || instruction.opcode == plan::Opcode::Arrive)
     return refuse(std::string("instruction ") + plan::mnemonic(instruction.opcode));
   const Program &program = binding->bound;
@@ -346,14 +345,12 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
         bindOperand(instruction, operand, false);
         bound.numLocalDestinations += !connections;
       }
-  // Decide whether receivers may read the data where they lie.
   bindReference(instruction, bound);
   size_t numOperands = binding->operands.size() - bound.firstOperand;
   if (numOperands > plan::limits::kMaxOperands)
     return refuse("an instruction with " + std::to_string(numOperands) +
                   " operands, a copy for each destination counted");
   bound.numDestinations = static_cast<uint16_t>(numOperands - bound.numSources);
-  // Note the scratch and the buffers of other ranks that it accesses.
   for (const plan::Operand &operand :
        std::span(plan.operands)
            .subspan(instruction.firstOperand,

@@ -86,7 +86,7 @@ template <bool kFixed> bool StepDriver::mayAccess() {
 
 /// The destinations of what it has sent by reference have consumed everything.
 bool StepDriver::pollDrains() {
-  // Without references no buffer of this rank is read by others.
+  // Nothing was sent by reference.
   if ((invocation.references[0] | invocation.references[1]) == 0)
     return true;
   for (uint32_t drain : std::span(program.drains + table.block.firstDrain, table.block.numDrains)) {
