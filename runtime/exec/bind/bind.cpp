@@ -14,8 +14,6 @@ namespace occl::interpreter {
 
 /// Slots and arena blocks start at multiples of this: two cache lines, as processors prefetch them.
 static constexpr uint64_t kSlotAlignment = 128;
-/// Of staging areas: any element, and vectors.
-static constexpr uint64_t kStageAlignment = 16;
 /// No buffer, scratch or arena block may have more bytes, so that no sum of a few overflows.
 static constexpr uint64_t kMaxBytes = 1ull << 62;
 /// Nor an invocation in lines more flags: half of those that 32 bits tell apart.
@@ -145,7 +143,7 @@ void Binder::chooseLines() {
   program.line = isNarrow || !policy.hasWide
                      ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
                      : LineFormat{policy.wideLineBytes, policy.wideLineBytes - 8};
-  // A stage is divided equally, in units of its alignment.
+  // A stage is divided equally, in units of its alignment; each operand has at least one.
   program.stageStride =
       std::clamp<uint64_t>(policy.stageBytes / mostOperands / kStageAlignment * kStageAlignment,
                            kStageAlignment, policy.sliceBytes);

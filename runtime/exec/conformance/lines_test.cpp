@@ -1,5 +1,7 @@
 // Protocols LL and LL128: every program gives the reference's bytes, with the lines of hosts and of
 // devices, and in memory that holds the lines of earlier invocations.
+#include "plan/model/builder.h"
+#include "plan/model/limits.h"
 #include "plan/model/names.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
@@ -10,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
+#include <vector>
 
 namespace occl::interpreter::conformance {
 namespace {
@@ -227,6 +231,47 @@ TEST_P(LineSteps, SlicesFitTheStagingAreas) {
         EXPECT_LE(program.instructions[program.blocks[b].firstInstruction + i].sliceElements *
                       program.elementBytes,
                   program.stageStride);
+  }
+}
+
+/// Rank 1 sends its input over as many connections as an instruction of rank 0 may fold.
+plan::Plan foldOfMostOperands() {
+  constexpr uint32_t kSources = plan::limits::kMaxOperands - 1;
+  plan::PlanBuilder builder;
+  builder.header().name = "most_operands";
+  builder.header().partChunks = 1;
+  std::vector<plan::Operand> sources;
+  for (uint32_t channel = 0; channel < kSources; ++channel)
+    sources.push_back(plan::connection(builder.addConnection(1, channel, {0})));
+  const plan::Operand sum = plan::output(0, 0);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = plan::Opcode::RecvReduceCopy, .count = 1}, sources,
+                         std::span(&sum, 1));
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginThreadBlock();
+  for (const plan::Operand &source : sources)
+    builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1}, {plan::input(1, 0)},
+                           {source});
+  return std::move(builder).take();
+}
+
+TEST_P(LineSteps, TheMostOperandsFitTheStagingAreas) {
+  plan::Plan plan = foldOfMostOperands();
+  plan.protocol = GetParam();
+  auto made = Simulation::make(plan, {.count = 9, .type = DataType::Int32, .hostSteps = true});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &ranks = **made;
+  const Program &program = ranks.binding(0).program();
+  ASSERT_EQ(program.maxOperands, plan::limits::kMaxOperands);
+  ASSERT_LE(program.maxOperands * program.stageStride, HostTarget::kStageRoom);
+  std::memset(ranks.input(1), 1, ranks.inputBytes(1));
+  const Status run = runRandomly(ranks, 1, 1);
+  ASSERT_TRUE(run.ok()) << run.message();
+  for (uint32_t i = 0; i < 9; ++i) {
+    uint32_t sum;
+    std::memcpy(&sum, ranks.output(0) + i * sizeof sum, sizeof sum);
+    EXPECT_EQ(sum, 0x01010101u * (plan::limits::kMaxOperands - 1));
   }
 }
 

@@ -8,6 +8,8 @@
 #include "runtime/exec/step/ready.h"
 #include "runtime/sync/atomic.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -116,7 +118,9 @@ public:
     return arrived(words, first, number, missing);
   }
 
-  /// Room for LinePolicy's stageBytes.
+  /// LinePolicy's stageBytes, or what the smallest slices of the most operands take.
+  static constexpr size_t kStageRoom =
+      std::max(kStageAlignment * plan::limits::kMaxOperands, size_t{LinePolicy().stageBytes});
   char *stage() { return stagingAreas; }
   static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
                            uint64_t flag) {
@@ -177,7 +181,7 @@ private:
   }
 
   char *addresses[plan::limits::kMaxOperands];
-  alignas(64) char stagingAreas[LinePolicy().stageBytes];
+  alignas(64) char stagingAreas[kStageRoom];
 };
 
 } // namespace occl::interpreter

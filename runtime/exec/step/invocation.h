@@ -237,11 +237,15 @@ inline constexpr uint32_t kWordLineBytes = 8;
 /// What a device target executes: programs without lines, or those with lines.
 enum class Protocols : uint8_t { Simple, Lines };
 
+/// Of an operand's slice of the stage, and the smallest one: any element, and vectors.
+inline constexpr uint64_t kStageAlignment = 16;
+
 /// How protocols LL and LL128 cut messages. All ranks must use the same.
 struct LinePolicy {
   uint32_t wideLineBytes = 64; // of LL128; the last 8 are the flag
   uint32_t sliceBytes = 896;   // of data, at most; a multiple of 16
-  /// What a target has room for: every operand of an instruction takes a slice of it.
+  /// Every operand of an instruction takes a slice of it, but of at least kStageAlignment bytes: a
+  /// target has room for that many of the most operands, too.
   uint32_t stageBytes = 32 << 10;
   /// Else programs of LL128 have the lines of LL: other packets of the same messages.
   bool hasWide = true;
