@@ -2,6 +2,7 @@
 #include "runtime/net/transport/verbs/extents.h"
 #include "runtime/net/transport/verbs/port.h"
 #include "runtime/net/transport/verbs/staging.h"
+#include "runtime/net/transport/verbs/wire.h"
 
 #include "support/testing/seed.h"
 
@@ -149,6 +150,22 @@ TEST_F(OfPeer, ExtentsThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(extents.add({.bytes = kExtentBytes + 1, .region = 2}));
   EXPECT_FALSE(extents.add({.offset = 2 * kExtentBytes, .bytes = 1, .region = 2}));
   EXPECT_FALSE(extents.add({.bytes = 1, .region = 1})) << "which is empty";
+}
+
+TEST(VerbsHead, OnlyTheBytesOfAPutMayBeElsewhere) {
+  VerbsHead head;
+  head.frame.bytes = 24;
+  head.isPlaced = 1;
+  head.frame.kind = FrameHeader::kPut;
+  EXPECT_EQ(bytesBehind(head), 0u);
+  head.frame.kind = FrameHeader::kMessage;
+  EXPECT_EQ(bytesBehind(head), 24u) << "what is in the buffer else is of an earlier request";
+  head.isPlaced = 0;
+  head.frame.kind = FrameHeader::kPut;
+  EXPECT_EQ(bytesBehind(head), 24u);
+  head.frame.kind = 0;
+  head.numExtents = 2;
+  EXPECT_EQ(bytesBehind(head), 2 * sizeof(VerbsExtent));
 }
 
 TEST(PlacesToCopy, OverlapUntilTheirFrameIsConsumed) {

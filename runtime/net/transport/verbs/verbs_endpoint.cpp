@@ -385,10 +385,7 @@ std::string VerbsEndpoint::handle(const ibv_wc &completion, Sink *sink) {
   madeRoom |= head.consumed != before;
   numConsumed.store(head.consumed, std::memory_order_release);
   // The length must be that of the frame, or of the extents, that the head announces.
-  const uint64_t bytes = completion.byte_len - sizeof head,
-                 expected = head.frame.kind == 0 ? head.numExtents * sizeof(VerbsExtent)
-                            : head.isPlaced      ? 0
-                                                 : head.frame.bytes;
+  const uint64_t bytes = completion.byte_len - sizeof head, expected = bytesBehind(head);
   if (bytes != expected)
     return "the peer has sent " + std::to_string(bytes) + " bytes in place of " +
            std::to_string(expected);

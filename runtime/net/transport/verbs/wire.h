@@ -29,6 +29,13 @@ struct VerbsExtent {
 };
 static_assert(sizeof(VerbsExtent) == 32);
 
+/// What a request has to have behind this head: only the bytes of a put may be elsewhere.
+inline uint64_t bytesBehind(const VerbsHead &head) {
+  if (head.frame.kind == 0)
+    return head.numExtents * sizeof(VerbsExtent);
+  return head.frame.kind == FrameHeader::kPut && head.isPlaced ? 0 : head.frame.bytes;
+}
+
 inline constexpr uint64_t kExtentBytes = 2 << 20;
 /// Bytes behind a head.
 inline constexpr uint64_t kFrameBytes = 8 << 10;
