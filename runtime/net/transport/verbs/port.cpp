@@ -86,7 +86,7 @@ void addDevice(const Ibverbs &verbs, ibv_device *device, RdmaPorts &found) {
   if (!context)
     return;
   // It stays open: endpoints of any communicator use it.
-  const auto *opened = new RdmaDevice(context, verbs.get_device_name(device));
+  const auto *opened = new RdmaDevice(verbs, context, verbs.get_device_name(device));
   constexpr uint8_t kMostPorts = 8; // asked for one that is not there a device gives an error
   for (uint8_t number = 1; number <= kMostPorts; ++number)
     addPort(verbs, *opened, number, found);
@@ -167,14 +167,13 @@ PortPair choosePorts(std::span<const PortAddress> ofFirst, uint32_t turnOfFirst,
   return best;
 }
 
-RdmaDevice::RdmaDevice(ibv_context *context, std::string name)
-    : context(context), name(std::move(name)), notInherited(context->cmd_fd) {
+RdmaDevice::RdmaDevice(const Ibverbs &verbs, ibv_context *context, std::string name)
+    : verbs(verbs), context(context), name(std::move(name)), notInherited(context->cmd_fd) {
   const int events = context->async_fd;
   fcntl(events, F_SETFL, fcntl(events, F_GETFL) | O_NONBLOCK);
 }
 
 bool RdmaDevice::hasFailed(const void *queue) const {
-  const Ibverbs &verbs = **Ibverbs::load();
   std::lock_guard lock(mutex);
   ibv_async_event event{};
   // Take all events of the device; those of other queues are kept for their owners.
@@ -196,6 +195,20 @@ bool RdmaDevice::hasFailed(const void *queue) const {
     verbs.ack_async_event(&event);
   }
   return isBroken || failedQueues.contains(queue);
+}
+
+// With the lock, so that nobody takes an event of the queue in between.
+
+void RdmaDevice::destroy(ibv_qp *queue) const {
+  std::lock_guard lock(mutex);
+  verbs.destroy_qp(queue);
+  failedQueues.erase(queue);
+}
+
+void RdmaDevice::destroy(ibv_cq *queue) const {
+  std::lock_guard lock(mutex);
+  verbs.destroy_cq(queue);
+  failedQueues.erase(queue);
 }
 
 Status rdmaError(const std::string &what, int error) {

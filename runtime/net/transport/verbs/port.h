@@ -3,10 +3,10 @@
 
 #include "runtime/net/transport/forked.h"
 #include "runtime/net/transport/verbs/ibverbs.h"
+#include "runtime/sync/mutex.h"
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -28,18 +28,23 @@ struct PortAddress {
 /// A device that is open, for as long as the process lives. Thread safety: any.
 class RdmaDevice {
 public:
-  RdmaDevice(ibv_context *context, std::string name);
+  /// `verbs` has to live as long.
+  RdmaDevice(const Ibverbs &verbs, ibv_context *context, std::string name);
 
   /// Whether the device, or this queue of it, has failed without saying so in a completion.
   bool hasFailed(const void *queue) const;
+  /// Also forgets whether it has failed: another queue may get its address.
+  void destroy(ibv_qp *queue) const;
+  void destroy(ibv_cq *queue) const;
 
+  const Ibverbs &verbs;
   ibv_context *const context;
   const std::string name;
 
 private:
   /// As long as a child has it, memory that others may write to stays what it is.
   const ClosedInChildren notInherited;
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   mutable bool isBroken = false;
   mutable std::unordered_set<const void *> failedQueues;
 };

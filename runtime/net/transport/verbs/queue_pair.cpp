@@ -36,17 +36,17 @@ Status noQueue(const RdmaDevice &device) {
 
 } // namespace
 
-CompletionQueue::CompletionQueue(const Ibverbs &verbs, ibv_comp_channel *channel, ibv_cq *queue)
-    : verbs(&verbs), channel(channel), queue(queue),
+CompletionQueue::CompletionQueue(const RdmaDevice &device, ibv_comp_channel *channel, ibv_cq *queue)
+    : device(&device), channel(channel), queue(queue),
       notInherited(std::make_unique<ClosedInChildren>(channel->fd)) {}
 
 CompletionQueue::CompletionQueue(CompletionQueue &&other) noexcept
-    : verbs(other.verbs), channel(std::exchange(other.channel, nullptr)),
+    : device(other.device), channel(std::exchange(other.channel, nullptr)),
       queue(std::exchange(other.queue, nullptr)), notInherited(std::move(other.notInherited)),
       armed(other.armed) {}
 
 StatusOr<CompletionQueue> CompletionQueue::make(const RdmaDevice &device, uint32_t size) {
-  const Ibverbs &verbs = **Ibverbs::load();
+  const Ibverbs &verbs = device.verbs;
   ibv_comp_channel *channel = verbs.create_comp_channel(device.context);
   if (!channel)
     return noQueue(device);
@@ -55,7 +55,7 @@ StatusOr<CompletionQueue> CompletionQueue::make(const RdmaDevice &device, uint32
   ibv_cq *queue =
       verbs.create_cq(device.context, static_cast<int>(size), nullptr, channel, /*vector=*/0);
   if (queue)
-    return CompletionQueue(verbs, channel, queue);
+    return CompletionQueue(device, channel, queue);
   // The error is read before another call changes it.
   Status failed = noQueue(device);
   verbs.destroy_comp_channel(channel);
@@ -66,9 +66,9 @@ CompletionQueue::~CompletionQueue() {
   if (!queue)
     return;
   takeEvents(); // destroying waits until all are acknowledged
-  verbs->destroy_cq(queue);
+  device->destroy(queue);
   notInherited.reset();
-  verbs->destroy_comp_channel(channel);
+  device->verbs.destroy_comp_channel(channel);
 }
 
 std::optional<size_t> CompletionQueue::poll(std::span<ibv_wc> completions) {
@@ -85,11 +85,11 @@ bool CompletionQueue::takeEvents() {
   unsigned events = 0;
   ibv_cq *ofEvent = nullptr;
   void *unused = nullptr;
-  while (verbs->get_cq_event(channel, &ofEvent, &unused) == 0)
+  while (device->verbs.get_cq_event(channel, &ofEvent, &unused) == 0)
     ++events;
   if (events == 0)
     return false;
-  verbs->ack_cq_events(queue, events);
+  device->verbs.ack_cq_events(queue, events);
   // An event disarms the queue.
   armed = false;
   return true;
@@ -110,7 +110,7 @@ StatusOr<std::unique_ptr<QueuePair>> QueuePair::make(const RdmaPort &port, uint3
   wanted.recv_cq = made->receives.get();
   wanted.cap = {numSends, numReceives, 1, 1, kInline};
   wanted.qp_type = IBV_QPT_RC;
-  const Ibverbs &verbs = **Ibverbs::load();
+  const Ibverbs &verbs = made->verbs();
   made->protection = verbs.alloc_pd(port.device->context);
   if (made->protection)
     made->pair = verbs.create_qp(made->protection, &wanted);
@@ -141,14 +141,14 @@ StatusOr<std::unique_ptr<QueuePair>> QueuePair::make(const RdmaPort &port, uint3
 QueuePair::~QueuePair() {
   close();
   if (protection)
-    (*Ibverbs::load())->dealloc_pd(protection);
+    verbs().dealloc_pd(protection);
 }
 
 void QueuePair::stop() {
   ibv_qp_attr attributes{};
   // Pending requests are reported as failed from here on.
   attributes.qp_state = IBV_QPS_ERR;
-  (*Ibverbs::load())->modify_qp(pair, &attributes, IBV_QP_STATE);
+  verbs().modify_qp(pair, &attributes, IBV_QP_STATE);
 }
 
 bool QueuePair::hasFailed() const {
@@ -158,11 +158,11 @@ bool QueuePair::hasFailed() const {
 
 void QueuePair::close() {
   if (ibv_qp *open = std::exchange(pair, nullptr))
-    (*Ibverbs::load())->destroy_qp(open);
+    port.device->destroy(open);
 }
 
 Status QueuePair::change(ibv_qp_attr &attributes, int mask, const char *what) {
-  const int error = (*Ibverbs::load())->modify_qp(pair, &attributes, mask);
+  const int error = verbs().modify_qp(pair, &attributes, mask);
   return error
              ? systemError("cannot " + std::string(what) + " a queue pair of " + port.text(), error)
              : Status();

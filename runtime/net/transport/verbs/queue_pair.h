@@ -32,9 +32,9 @@ public:
   ibv_cq *get() const { return queue; }
 
 private:
-  CompletionQueue(const Ibverbs &verbs, ibv_comp_channel *channel, ibv_cq *queue);
+  CompletionQueue(const RdmaDevice &device, ibv_comp_channel *channel, ibv_cq *queue);
 
-  const Ibverbs *verbs;
+  const RdmaDevice *device;
   ibv_comp_channel *channel;
   ibv_cq *queue;
   std::unique_ptr<ClosedInChildren> notInherited;
@@ -82,6 +82,7 @@ public:
   uint32_t maxInline = 0; // bytes of a request that may be reused at once
 
 private:
+  const Ibverbs &verbs() const { return port.device->verbs; }
   QueuePair(const RdmaPort &port, CompletionQueue sends, CompletionQueue receives)
       : port(port), sends(std::move(sends)), receives(std::move(receives)) {}
   Status change(ibv_qp_attr &attributes, int mask, const char *what);
