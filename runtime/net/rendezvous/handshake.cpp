@@ -222,6 +222,9 @@ std::string Reception::turnedAway() const {
 }
 
 StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline) {
+  // Nobody was answered since the last call, so the time until now does not count.
+  for (Guest &guest : guests)
+    guest.until = Deadline(kPatience);
   for (;;) {
     // Admit new guests, and let each go on as far as it can.
     admit();

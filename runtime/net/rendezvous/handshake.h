@@ -47,7 +47,7 @@ struct Accepted {
 };
 
 /// The responder's side: of those who connect to a listener, who proves himself. Others are dropped
-/// after a second; more than 64 at a time wait in the system's queue.
+/// after a second of a call of next(); more than 64 at a time wait in the system's queue.
 class Reception {
 public:
   /// Why such a claim is not accepted; empty if it is.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -87,6 +88,48 @@ TEST(Handshake, BothLearnWhyAClaimIsRefused) {
   EXPECT_EQ(outcome.initiator.code(), StatusCode::Mismatch);
   EXPECT_EQ(outcome.initiator.message(), "rank 3 is there already");
   EXPECT_EQ(outcome.responder.message(), "rank 3 is there already");
+}
+
+/// Connects, and says nothing until `mayBegin` is set.
+std::thread initiateLater(const Descriptor &listener, std::atomic<int> &numConnected,
+                          const std::atomic<bool> &mayBegin, uint32_t from, Status &status) {
+  return std::thread([&, from] {
+    auto socket = connectTo(std::vector{*addressOf(listener)}, Deadline(30s));
+    ++numConnected;
+    mayBegin.wait(false);
+    const Claim claim = {Purpose::Card, from, 0, 3, 0};
+    status = introduce(*socket, Hash{std::byte{1}}, claim, Deadline(30s));
+  });
+}
+
+TEST(Handshake, AGuestIsNotDroppedForTheTimeBetweenCalls) {
+  auto listener = listenOn(loopback(0));
+  std::atomic<int> numConnected{0};
+  std::atomic<bool> mayFirst{false}, maySecond{false};
+  Status first, second;
+  std::thread threads[] = {initiateLater(*listener, numConnected, mayFirst, 1, first),
+                           initiateLater(*listener, numConnected, maySecond, 2, second)};
+  while (numConnected < 2)
+    std::this_thread::yield();
+  mayFirst = true;
+  mayFirst.notify_all();
+  Reception reception(*listener, Hash{std::byte{1}});
+  const auto accept = [&] {
+    return reception.next([](const Claim &) { return ""; }, Deadline(5s));
+  };
+  auto guest = accept();
+  EXPECT_TRUE(guest.ok()) << guest.status().message();
+  // Rank 0 is occupied for longer than it would wait for a guest.
+  std::this_thread::sleep_for(1100ms);
+  maySecond = true;
+  maySecond.notify_all();
+  guest = accept();
+  EXPECT_TRUE(guest.ok()) << guest.status().message();
+  *listener = Descriptor();
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_TRUE(first.ok()) << first.message();
+  EXPECT_TRUE(second.ok()) << second.message();
 }
 
 /// It hears a challenge, and nothing that depends on the key.
