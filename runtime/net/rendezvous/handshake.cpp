@@ -152,13 +152,16 @@ Reception::Reception(const Descriptor &listener, const Hash &key) : listener(lis
 
 Reception::~Reception() = default;
 
-void Reception::admit() {
+Status Reception::admit() {
   while (guests.size() < kMostGuests) {
-    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid())
-      return;
-    guests.emplace_back(std::move(socket), Deadline(kPatience));
+    auto socket = acceptNow(listener);
+    if (!socket.ok())
+      return socket.status();
+    if (!socket->valid())
+      break;
+    guests.emplace_back(std::move(*socket), Deadline(kPatience));
   }
+  return {};
 }
 
 void Reception::wait(const Deadline &deadline) {
@@ -227,7 +230,8 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline)
     guest.until = Deadline(kPatience);
   for (;;) {
     // Admit new guests, and let each go on as far as it can.
-    admit();
+    if (Status admitted = admit(); !admitted.ok())
+      return admitted;
     for (auto guest = guests.begin(); guest != guests.end();) {
       const bool stays = advance(*guest);
       // The guest has not proved itself yet, or has to go.

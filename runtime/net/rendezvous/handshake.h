@@ -58,8 +58,8 @@ public:
   Reception &operator=(const Reception &) = delete;
   ~Reception();
 
-  /// The next one whose claim is accepted. Timeout. Mismatch: the one who came knows the key, and
-  /// `judge` refuses; both sides are told why.
+  /// The next one whose claim is accepted. Timeout; SystemError as of acceptNow(). Mismatch: the
+  /// one who came knows the key, and `judge` refuses; both sides are told why.
   StatusOr<Accepted> next(const Judge &judge, const Deadline &deadline);
   /// Of those who spoke OCCL's protocol and were dropped, to be added to an error; "" if none did.
   std::string turnedAway() const;
@@ -67,7 +67,7 @@ public:
 private:
   struct Guest;
 
-  void admit();
+  Status admit();
   void wait(const Deadline &deadline);
   bool advance(Guest &guest);
 

@@ -8,8 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace occl::net {
@@ -196,6 +199,35 @@ TEST(Handshake, AnotherVersionIsNamedByBoth) {
   EXPECT_NE(initiators.message().find("speaks version 7 of OCCL's network protocol"),
             std::string::npos)
       << initiators.message();
+}
+
+/// Of descriptors the process has those that are open, and no more.
+class NoMoreDescriptors {
+public:
+  NoMoreDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &former);
+    // The lowest number that is free is the first that a new one would have.
+    const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(lowest);
+    rlimit none = former;
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &former); }
+
+private:
+  rlimit former{};
+};
+
+TEST(Handshake, WantOfDescriptorsIsToldAtOnce) {
+  auto listener = listenOn(loopback(0));
+  auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
+  ASSERT_TRUE(socket.ok()) << socket.status().message();
+  Reception reception(*listener, Hash{std::byte{1}});
+  const NoMoreDescriptors none;
+  const Status status = reception.next([](const Claim &) { return ""; }, Deadline(5s)).status();
+  EXPECT_EQ(status.code(), StatusCode::SystemError);
+  EXPECT_NE(status.message().find("Too many open files"), std::string::npos) << status.message();
 }
 
 TEST(Rendezvous, AddressesAreRead) {

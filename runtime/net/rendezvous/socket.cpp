@@ -263,14 +263,20 @@ StatusOr<bool> isConnected(const Descriptor &socket) {
   return true;
 }
 
+StatusOr<Descriptor> acceptNow(const Descriptor &listener) {
+  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  // A connection that has ended before it was accepted is an error here, too.
+  if (!socket.valid() &&
+      (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+    return systemError("cannot accept a connection", errno);
+  return socket;
+}
+
 StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &deadline) {
   for (;;) {
-    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid())
+    auto socket = acceptNow(listener);
+    if (!socket.ok() || socket->valid())
       return socket;
-    // A connection that has ended before it was accepted is an error here, too.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-      return systemError("cannot accept a connection", errno);
     if (!awaitEvent(listener, POLLIN, deadline))
       return Status(StatusCode::Timeout, "nobody has connected in time");
   }

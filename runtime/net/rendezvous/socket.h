@@ -49,7 +49,10 @@ StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadlin
 StatusOr<Descriptor> beginConnect(const Address &from, const Address &to);
 /// Whether that has succeeded by now; PeerFailed if it has failed.
 StatusOr<bool> isConnected(const Descriptor &socket);
-/// The next connection to a listener. Timeout.
+/// The next connection to a listener, if there is one by now: else no descriptor. SystemError: this
+/// process or the machine has no descriptor or no memory left for it.
+StatusOr<Descriptor> acceptNow(const Descriptor &listener);
+/// The next one. Timeout; SystemError as of acceptNow().
 StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &deadline);
 /// This side's address of a socket.
 StatusOr<Address> addressOf(int socket);
