@@ -230,6 +230,13 @@ TEST(Handshake, WantOfDescriptorsIsToldAtOnce) {
   EXPECT_NE(status.message().find("Too many open files"), std::string::npos) << status.message();
 }
 
+TEST(Rendezvous, WhyNobodyCanListenIsNamed) {
+  const NoMoreDescriptors none;
+  const Status status = listenOn(loopback(0)).status();
+  EXPECT_EQ(status.code(), StatusCode::SystemError);
+  EXPECT_NE(status.message().find("Too many open files"), std::string::npos) << status.message();
+}
+
 TEST(Rendezvous, AddressesAreRead) {
   auto address = resolve("127.0.0.1:4242");
   ASSERT_TRUE(address.ok()) << address.status().message();

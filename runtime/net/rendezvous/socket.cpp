@@ -184,16 +184,18 @@ StatusOr<std::vector<Address>> resolve(std::string_view text) {
 namespace {
 
 StatusOr<Descriptor> listenOn(int family, SystemAddress system, const std::string &text) {
+  const auto failed = [&] { return systemError("cannot listen on " + text, errno); };
   Descriptor socket = makeSocket(family);
+  if (!socket.valid())
+    return failed();
   // The port of a job that has just ended is free at once.
   const int yes = 1, no = 0;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (family == AF_INET6) // of IPv4, too
     setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   constexpr int kBacklog = 1024;
-  if (!socket.valid() || bind(socket.get(), system.get(), system.size) != 0 ||
-      listen(socket.get(), kBacklog) != 0)
-    return systemError("cannot listen on " + text, errno);
+  if (bind(socket.get(), system.get(), system.size) != 0 || listen(socket.get(), kBacklog) != 0)
+    return failed();
   return socket;
 }
 
