@@ -164,7 +164,8 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   Status status = introduce(*socket, keyOf(meeting.secret), claim, deadline);
   if (status.ok())
     status = sendRecord(*socket, own, deadline);
-  // Rank 0 waits as long as this rank for those who are missing, and then says who they are.
+  // Rank 0 waits as long as this rank for those who are missing, and then says who they are, or
+  // sends the cards of all.
   const Deadline later(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) +
                        std::chrono::seconds(2));
   if (status.ok())
@@ -177,7 +178,7 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
     return {static_cast<StatusCode>(verdict.code), verdict.text.data()};
   // The verdict is good, and the cards of all follow.
   met.nonce = verdict.nonce;
-  Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), deadline);
+  Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), later);
   // As this rank reaches it, whatever its name means there.
   met.cards[0].listener = *root;
   return got;
