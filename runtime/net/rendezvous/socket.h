@@ -35,7 +35,8 @@ struct Address {
 Address loopback(uint16_t port);
 
 /// From "HOST:PORT", HOST being a name, an IPv4 address, or an IPv6 address in brackets: all that
-/// it leads to, the best first. InvalidArgument says what is wrong.
+/// it leads to, the best first. InvalidArgument says what is wrong. For a name it waits for the
+/// system's resolver, which has its own timeouts: no deadline of this process ends that.
 StatusOr<std::vector<Address>> resolve(std::string_view text);
 
 /// Port 0: any that is free. SystemError.
