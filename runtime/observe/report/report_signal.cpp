@@ -22,10 +22,25 @@ namespace occl::insight {
 
 namespace {
 
+/// A handler that the program had when ours was installed; it may call the handler that it has
+/// found, which is ours if that was installed before.
+struct Former {
+  struct sigaction action;
+  const Former *earlier;
+};
+
 // What the handler uses: set before it is installed, and never given back.
 std::atomic<int> wakeFile{-1};
-std::array<std::atomic<const struct sigaction *>, NSIG> formerActions;
+std::array<std::atomic<const Former *>, NSIG> formers;
 static_assert(std::atomic<int>::is_always_lock_free);
+
+/// The handler of the program that ours is calling in this thread. It is part of each thread from
+/// the start: memory for it must not be allocated in a handler.
+struct Calling {
+  int signal = 0;
+  const Former *former = nullptr;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Calling calling;
 
 void wake() {
   uint64_t one = 1;
@@ -41,12 +56,19 @@ bool takeWake() {
 void onSignal(int signal, siginfo_t *info, void *context) {
   int savedError = errno;
   wake();
-  // The handler of the program is called as well.
-  const struct sigaction &former = *formerActions[static_cast<size_t>(signal)].load();
-  if ((former.sa_flags & SA_SIGINFO) != 0)
-    former.sa_sigaction(signal, info, context);
-  else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN)
-    former.sa_handler(signal);
+  // The handler of the program is called as well, and if that calls ours the one before it.
+  const Calling outer = calling;
+  const Former *former =
+      outer.signal == signal ? outer.former->earlier : formers[static_cast<size_t>(signal)].load();
+  if (former) {
+    calling = {signal, former};
+    const struct sigaction &action = former->action;
+    if ((action.sa_flags & SA_SIGINFO) != 0)
+      action.sa_sigaction(signal, info, context);
+    else if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)
+      action.sa_handler(signal);
+    calling = outer;
+  }
   errno = savedError;
 }
 
@@ -98,7 +120,8 @@ Status Service::arm(int signal, const std::string &newPattern) {
   bool isOurs = (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == onSignal;
   if (!isOurs) {
     // The former handler is stored before the new one can call it.
-    formerActions[static_cast<size_t>(signal)] = new struct sigaction(present);
+    auto &former = formers[static_cast<size_t>(signal)];
+    former = new Former{present, former};
     struct sigaction ours {};
     ours.sa_sigaction = onSignal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -61,6 +61,34 @@ TEST(ReportSignal, EveryReporterWritesAndTheFormerHandlerIsCalled) {
   EXPECT_EQ(formerCalls.load(), 1);
 }
 
+struct sigaction foundByProgram;
+std::atomic<int> laterCalls{0};
+
+TEST(ReportSignal, EachOfTheHandlersThatCallEachOtherIsCalledOnce) {
+  struct sigaction former {
+  }, later{};
+  former.sa_handler = [](int) { ++formerCalls; };
+  sigaction(SIGUSR1, &former, nullptr);
+  const std::string pattern = temporary("chained.%r");
+  ReporterRegistration reporter({0, 1, [] { return std::string("text\n"); }});
+  ASSERT_TRUE(reportOnSignal(SIGUSR1, pattern).ok());
+  // The program's is installed over ours, calls it, and finds ours over it.
+  later.sa_flags = SA_SIGINFO;
+  later.sa_sigaction = [](int signal, siginfo_t *info, void *context) {
+    ++laterCalls;
+    foundByProgram.sa_sigaction(signal, info, context);
+  };
+  sigaction(SIGUSR1, &later, &foundByProgram);
+  ASSERT_TRUE(reportOnSignal(SIGUSR1, pattern).ok());
+  formerCalls = 0;
+  for (int calls = 1; calls <= 2; ++calls) {
+    raise(SIGUSR1);
+    EXPECT_EQ(laterCalls.load(), calls);
+    EXPECT_EQ(formerCalls.load(), calls);
+  }
+  EXPECT_NE(awaitContents(pathOf(pattern, 0, 1)).find("text"), std::string::npos);
+}
+
 TEST(ReportSignal, TheThreadComesAndGoesWithTheReporters) {
   std::string pattern = temporary("again.%r");
   ASSERT_TRUE(reportOnSignal(SIGUSR2, pattern).ok());
