@@ -109,10 +109,6 @@ Status Service::arm(int signal, const std::string &newPattern) {
     wakeFile = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wakeFile < 0)
     return systemError("making an eventfd for reports", errno);
-  {
-    std::lock_guard lock(mutex);
-    pattern = newPattern;
-  }
   struct sigaction present {};
   if (signal <= 0 || signal >= NSIG || sigaction(signal, nullptr, &present) != 0)
     return {StatusCode::InvalidArgument, "there is no signal " + std::to_string(signal)};
@@ -129,6 +125,10 @@ Status Service::arm(int signal, const std::string &newPattern) {
     if (sigaction(signal, &ours, nullptr) != 0)
       return {StatusCode::InvalidArgument,
               "signal " + std::to_string(signal) + " cannot be handled: " + std::strerror(errno)};
+  }
+  {
+    std::lock_guard lock(mutex);
+    pattern = newPattern;
   }
   armed = true;
   startThread();

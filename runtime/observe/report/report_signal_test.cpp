@@ -139,6 +139,18 @@ TEST(ReportSignal, RefusesWhatIsNoSignal) {
   EXPECT_EQ(reportOnSignal(SIGKILL, "").code(), StatusCode::InvalidArgument);
 }
 
+TEST(ReportSignal, ARefusedSignalChangesNothing) {
+  const std::string kept = temporary("kept.%r"), refused = temporary("refused.%r");
+  ReporterRegistration reporter({0, 2, [] { return std::string("text\n"); }});
+  ASSERT_TRUE(reportOnSignal(SIGUSR2, kept).ok());
+  EXPECT_FALSE(reportOnSignal(0, refused).ok());
+  EXPECT_FALSE(reportOnSignal(SIGKILL, refused).ok());
+  raise(SIGUSR2);
+  while (contents(pathOf(kept, 0, 2)).empty() && contents(pathOf(refused, 0, 2)).empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(contents(pathOf(kept, 0, 2)), header(0) + "text\n");
+}
+
 TEST(ReportSignal, TheEnvironmentNamesTheSignal) {
   EXPECT_EQ(signalNamed("USR1"), SIGUSR1);
   EXPECT_EQ(signalNamed("SIGUSR2"), SIGUSR2);
