@@ -94,7 +94,8 @@ OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capac
 /* From now on the signal makes the process write the reports of all its communicators, present and
  * future, to the file `path`, or to standard error if it is NULL: %r in path is the rank, %p the
  * process. A handler that was there before is called as well. OCCL_REPORT_SIGNAL (USR1, say) and
- * OCCL_REPORT_FILE in the environment do the same when a communicator is made. */
+ * OCCL_REPORT_FILE in the environment do the same when a communicator is made. A child made by
+ * fork() makes no reports until it asks, too. */
 OCCL_API occlResult_t occlReportOnSignal(int signal, const char *path);
 
 /* Records what this rank does, from now on: slices, waits, visits, preemptions, requests,

@@ -1,6 +1,7 @@
 // Reports on a signal: a handler that only wakes, and a thread that writes.
 #include "runtime/observe/report/report_signal.h"
 
+#include "runtime/base/process_identity.h"
 #include "runtime/observe/report/output.h"
 #include "runtime/sync/mutex.h"
 
@@ -29,10 +30,16 @@ struct Former {
   const Former *earlier;
 };
 
+/// The eventfd that wakes the thread. A child of fork() has its parent's.
+struct WakeFile {
+  int descriptor;
+  ProcessMark mark = {};
+};
+
 // What the handler uses: set before it is installed, and never given back.
-std::atomic<int> wakeFile{-1};
+std::atomic<const WakeFile *> wakeFile{nullptr};
 std::array<std::atomic<const Former *>, NSIG> formers;
-static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<const Former *>::is_always_lock_free);
 
 /// The handler of the program that ours is calling in this thread. It is part of each thread from
 /// the start: memory for it must not be allocated in a handler.
@@ -42,15 +49,22 @@ struct Calling {
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Calling calling;
 
+/// The file of this process; null: it has none.
+const WakeFile *ownWakeFile() {
+  const WakeFile *present = wakeFile;
+  return present && present->mark.isThisProcess() ? present : nullptr;
+}
+
 void wake() {
   uint64_t one = 1;
-  (void)!write(wakeFile, &one, sizeof one);
+  if (const WakeFile *file = ownWakeFile())
+    (void)!write(file->descriptor, &one, sizeof one);
 }
 
 /// Forgets rings; true if there were any.
 bool takeWake() {
   uint64_t count = 0;
-  return read(wakeFile, &count, sizeof count) == sizeof count;
+  return read(ownWakeFile()->descriptor, &count, sizeof count) == sizeof count;
 }
 
 void onSignal(int signal, siginfo_t *info, void *context) {
@@ -96,19 +110,22 @@ private:
   bool stopping = false;
 };
 
-/// Never destroyed: communicators may live as long as the process.
+/// Never destroyed: communicators may live as long as the process. A child of fork() has its own,
+/// without the thread and the reporters of its parent.
 Service &service() {
-  static Service *const service = new Service;
-  return *service;
+  static constinit PerProcess<Service> theService;
+  return theService.get();
 }
 
 Status Service::arm(int signal, const std::string &newPattern) {
   std::lock_guard life(lifeMutex);
   // The file is never closed, as the handler may run at any time.
-  if (wakeFile < 0)
-    wakeFile = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wakeFile < 0)
-    return systemError("making an eventfd for reports", errno);
+  if (!ownWakeFile()) {
+    const int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (made < 0)
+      return systemError("making an eventfd for reports", errno);
+    wakeFile = new WakeFile{made};
+  }
   struct sigaction present {};
   if (signal <= 0 || signal >= NSIG || sigaction(signal, nullptr, &present) != 0)
     return {StatusCode::InvalidArgument, "there is no signal " + std::to_string(signal)};
@@ -190,7 +207,7 @@ void Service::remove(const std::shared_ptr<const Reporter> &reporter) {
 
 void Service::loop() {
   for (;;) {
-    pollfd file{wakeFile, POLLIN, 0};
+    pollfd file{ownWakeFile()->descriptor, POLLIN, 0};
     poll(&file, 1, -1);
     bool isAsked = takeWake();
     std::unique_lock lock(mutex);

@@ -17,11 +17,12 @@ struct Reporter {
   std::function<std::string()> report;
 };
 
-/// From now on each `signal` makes every reporter of the process write its report to the file that
-/// the pattern names (see pathOf), or to standard error if it is empty; the last call's pattern
-/// counts. A handler that was there before is called as well; it may call the one that it has
-/// found, and has to return. InvalidArgument for a signal that cannot be handled, SystemError.
-/// Thread safety: any.
+/// From now on, in this process, each `signal` makes every reporter of it write its report to the
+/// file that the pattern names (see pathOf), or to standard error if it is empty; the last call's
+/// pattern counts. A handler that was there before is called as well; it may call the one that it
+/// has found, and has to return. In a child of fork() the signal makes no reports until the child
+/// asks, too. InvalidArgument for a signal that cannot be handled, SystemError: then all is as it
+/// was. Thread safety: any.
 Status reportOnSignal(int signal, const std::string &pattern);
 
 /// As OCCL_REPORT_SIGNAL (USR1, SIGUSR1 or a number) and OCCL_REPORT_FILE (a pattern) say; nothing

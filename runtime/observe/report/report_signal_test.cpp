@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -88,6 +89,30 @@ TEST(ReportSignal, EachOfTheHandlersThatCallEachOtherIsCalledOnce) {
   }
   EXPECT_NE(awaitContents(pathOf(pattern, 0, 1)).find("text"), std::string::npos);
 }
+
+#ifndef __SANITIZE_THREAD__ // it ends children of processes with threads that start threads
+TEST(ReportSignal, AChildReportsOnceItAsksAndForItselfAlone) {
+  const std::string ofParent = temporary("parent.%r"), ofChild = temporary("child.%r");
+  ReporterRegistration reporter({0, 2, [] { return std::string("parent\n"); }});
+  ASSERT_TRUE(reportOnSignal(SIGUSR2, ofParent).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    raise(SIGUSR2); // nobody of this process has asked for anything
+    ReporterRegistration own({1, 2, [] { return std::string("child\n"); }});
+    if (!reportOnSignal(SIGUSR2, ofChild).ok())
+      _exit(1);
+    raise(SIGUSR2);
+    _exit(awaitContents(pathOf(ofChild, 1, 2)) == header(1) + "child\n" ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(contents(pathOf(ofChild, 0, 2)), "") << "by the child for the parent's reporter";
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(contents(pathOf(ofParent, 0, 2)), "") << "by the parent for the child's signal";
+}
+#endif
 
 TEST(ReportSignal, TheThreadComesAndGoesWithTheReporters) {
   std::string pattern = temporary("again.%r");
