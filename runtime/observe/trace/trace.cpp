@@ -1,6 +1,7 @@
 // The rings of all threads, and one rank's recordings in them.
 #include "runtime/observe/trace/trace.h"
 
+#include "runtime/base/process_identity.h"
 #include "runtime/observe/trace/trace_ring.h"
 
 #include <algorithm>
@@ -42,18 +43,28 @@ private:
   std::vector<TraceRing *> idle;
 };
 
-/// Never destroyed: threads may end after static objects do.
+/// Never destroyed: threads may end after static objects do. None in a child of fork(), whose
+/// parent's threads may have held the lock.
 Rings &rings() {
-  static Rings *const rings = new Rings;
-  return *rings;
+  static constinit PerProcess<Rings> theRings;
+  return theRings.get();
 }
 
 TraceRing &ringOfThisThread() {
+  /// A thread that was copied by fork() needs another ring.
   struct Lease {
-    TraceRing *const ring = rings().acquire();
-    ~Lease() { rings().release(ring); }
+    Rings *of = nullptr;
+    TraceRing *ring = nullptr;
+    ~Lease() {
+      if (of == &rings())
+        of->release(ring);
+    }
   };
   thread_local Lease lease;
+  if (Rings &present = rings(); lease.of != &present) {
+    lease.of = &present;
+    lease.ring = present.acquire();
+  }
   return *lease.ring;
 }
 

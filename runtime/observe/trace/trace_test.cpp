@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace occl::insight {
@@ -72,6 +74,23 @@ TEST(TraceRing, ReadersSeeWholeEventsInOrder) {
   }
   stop.store(true);
   writer.join();
+}
+
+/// Nor their lock, which a thread of its parent may have held.
+TEST(Trace, AChildHasNoneOfItsParentsRings) {
+  Trace trace;
+  ASSERT_TRUE(trace.start());
+  trace.record(eventAt(1));
+  const pid_t child = fork();
+  if (child == 0) {
+    trace.record(eventAt(2));
+    const auto events = trace.stop().events;
+    _exit(events.size() == 1 && events[0].begin == 2 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(trace.stop().events.size(), 1u);
 }
 
 TEST(Trace, RecordsBetweenStartAndStop) {
