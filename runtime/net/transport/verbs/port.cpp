@@ -1,6 +1,7 @@
 // Finds the RDMA ports of the machine, and pairs those of two ranks.
 #include "runtime/net/transport/verbs/port.h"
 
+#include "runtime/base/process_identity.h"
 #include "support/name_list.h"
 
 #include <algorithm>
@@ -114,6 +115,11 @@ RdmaPorts find() {
   return found;
 }
 
+struct FoundPorts {
+  Mutex mutex;
+  std::optional<RdmaPorts> ports;
+};
+
 /// Smaller is better; none: they cannot reach each other.
 std::optional<uint32_t> distance(const PortAddress &a, const PortAddress &b) {
   if (a.isInfiniband != b.isInfiniband || isIpv4(a) != isIpv4(b))
@@ -136,15 +142,13 @@ uint64_t numBefore(std::span<const PortAddress> ports, size_t index, uint32_t tu
 std::string RdmaPort::text() const { return device->name + " port " + std::to_string(number); }
 
 const RdmaPorts &rdmaPorts() {
-  static std::mutex mutex;
-  static const RdmaPorts *found = nullptr;
-  static pid_t process = 0;
-  std::lock_guard lock(mutex);
-  if (process != getpid()) { // what a parent has opened is the parent's
-    found = new RdmaPorts(find());
-    process = getpid();
-  }
-  return *found;
+  // What a parent has opened is the parent's.
+  static constinit PerProcess<FoundPorts> ofProcess;
+  FoundPorts &found = ofProcess.get();
+  std::lock_guard lock(found.mutex);
+  if (!found.ports)
+    found.ports = find();
+  return *found.ports;
 }
 
 PortPair choosePorts(std::span<const PortAddress> ofFirst, uint32_t turnOfFirst,
