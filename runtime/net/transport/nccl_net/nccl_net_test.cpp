@@ -44,6 +44,18 @@ TEST(NcclNetFiles, TheNewestVersionIsTaken) {
   }
 }
 
+TEST(NcclNetFiles, ALibraryOfTwoNamesIsOnePlugin) {
+  const std::string path = ncclNetPluginOf(kPlugin);
+  const auto plugin = loadNcclNet(path);
+  ASSERT_TRUE(plugin.ok()) << plugin.status().message();
+  std::string other = path;
+  other.insert(other.rfind('/') + 1, "./");
+  ASSERT_NE(other, path);
+  const auto same = loadNcclNet(other);
+  ASSERT_TRUE(same.ok()) << same.status().message();
+  EXPECT_EQ(*same, *plugin) << "which would be initialized twice";
+}
+
 class NcclNet : public ::testing::Test {
 protected:
   static void put(Side &side, uint64_t word) {

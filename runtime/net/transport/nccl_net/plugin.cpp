@@ -3,8 +3,9 @@
 
 #include "runtime/base/process_identity.h"
 #include "runtime/net/transport/nccl_net/versions.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
 
-#include <atomic>
 #include <dlfcn.h>
 #include <map>
 #include <memory>
@@ -35,17 +36,20 @@ const char *meaningOf(int result) {
 }
 
 struct Loaded {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, StatusOr<const NcclNetPlugin *>> byName;
+  /// A library may have several names, such as "" and its path.
+  std::map<void *, const NcclNetPlugin *> byLibrary;
 };
 
 /// Of each process its own.
 constinit PerProcess<Loaded> theLoaded;
 
 /// Set by the process that has loaded a plugin, and seen by its children.
-std::atomic<pid_t> loadedBy{0};
+Atomic<pid_t> loadedBy{0};
 
-StatusOr<const NcclNetPlugin *> loadNow(const std::string &name) {
+/// With the lock.
+StatusOr<const NcclNetPlugin *> loadNow(Loaded &loaded, const std::string &name) {
   // A plugin's threads do not exist in a child of fork().
   if (const pid_t other = loadedBy.load(); other != 0 && other != getpid())
     return Status(StatusCode::SystemError,
@@ -60,13 +64,15 @@ StatusOr<const NcclNetPlugin *> loadNow(const std::string &name) {
       why += (why.empty() ? "" : "; ") + std::string(dlerror());
   if (!library)
     return Status(StatusCode::SystemError, "no network plugin of NCCL can be loaded: " + why);
+  if (const auto found = loaded.byLibrary.find(library); found != loaded.byLibrary.end())
+    return found->second;
   auto plugin = newestNcclNet(dlsym, library);
   if (!plugin)
     return Status(StatusCode::SystemError, "'" + name +
                                                "' is no network plugin of NCCL of a version from 8 "
                                                "to 12: it has no symbol ncclNetPlugin_v8 to v12");
   loadedBy.store(getpid());
-  return plugin.release();
+  return loaded.byLibrary[library] = plugin.release();
 }
 
 } // namespace
@@ -89,8 +95,9 @@ StatusOr<const NcclNetPlugin *> loadNcclNet(const std::string &name) {
   std::lock_guard lock(loaded.mutex);
   // A failure is remembered, too, and told to all who ask again.
   const auto found = loaded.byName.find(name);
-  return found != loaded.byName.end() ? found->second
-                                      : loaded.byName.emplace(name, loadNow(name)).first->second;
+  return found != loaded.byName.end()
+             ? found->second
+             : loaded.byName.emplace(name, loadNow(loaded, name)).first->second;
 }
 
 } // namespace occl::net

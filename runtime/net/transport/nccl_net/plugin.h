@@ -60,8 +60,9 @@ public:
 /// libnccl-net.so if it is empty.
 std::vector<std::string> ncclNetFiles(std::string_view name);
 
-/// Loads it once a process and never unloads it, as it may have threads. SystemError: it cannot be
-/// loaded, has no known version, or was loaded before fork() made this process. Any thread.
+/// Loads it once a process, whatever its name, and never unloads it, as it may have threads.
+/// SystemError: it cannot be loaded, has no known version, or was loaded before fork() made this
+/// process. Any thread.
 StatusOr<const NcclNetPlugin *> loadNcclNet(const std::string &name);
 
 } // namespace occl::net
