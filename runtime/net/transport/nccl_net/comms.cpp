@@ -18,7 +18,7 @@ namespace {
 struct Retired {
   Mutex mutex;
   std::vector<bootstrap::Mapping> mappings;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0; // without those of a parent, which are not in this process
 };
 constinit PerProcess<Retired> theRetired;
 
@@ -142,14 +142,16 @@ StatusOr<std::optional<uint64_t>> NcclNetComms::received(uint64_t number) {
 // --- The end.
 
 NcclNetComms::~NcclNetComms() {
-  if (!context->mark.isThisProcess())
+  if (!context->mark.isThisProcess()) {
+    retire(0); // what is at these addresses by now is something else's
     return;
+  }
   std::lock_guard lock(context->mutex);
   // Requests that are under way may still write to their slots.
   close();
   const auto isUnderWay = [](const void *request) { return request != nullptr; };
   if (std::ranges::any_of(sends, isUnderWay) || std::ranges::any_of(receives, isUnderWay))
-    retire();
+    retireSlots();
 }
 
 /// In NCCL's order. What a plugin says of it helps nobody any more.
@@ -167,12 +169,17 @@ void NcclNetComms::close() {
     plugin.closeListen(listenComm);
 }
 
-void NcclNetComms::retire() {
+void NcclNetComms::retireSlots() {
   // The pages go back, but the addresses stay taken.
   madvise(memory.get().data(), memory.get().size(), MADV_DONTNEED);
+  retire(memory.get().size());
+}
+
+/// Nobody unmaps the memory. It counts as so many bytes.
+void NcclNetComms::retire(uint64_t bytes) {
   Retired &retired = theRetired.get();
   std::lock_guard lock(retired.mutex);
-  retired.bytes += memory.get().size();
+  retired.bytes += bytes;
   retired.mappings.push_back(std::move(memory));
 }
 

@@ -36,7 +36,8 @@ public:
   /// Takes the lock.
   static StatusOr<std::unique_ptr<NcclNetComms>> listen(std::shared_ptr<NcclNetContext> context,
                                                         const NcclNetDevice &device);
-  /// Closes all, with the lock, in the process that it was made in; in others it does nothing.
+  /// Closes all, with the lock, in the process that it was made in. In others, where its memory is
+  /// not mapped, it calls nothing of the plugin and unmaps nothing.
   ~NcclNetComms();
 
   /// Need no lock.
@@ -66,7 +67,8 @@ private:
   Status makeMemory();
   Status registerMemory();
   void close();
-  void retire();
+  void retireSlots();
+  void retire(uint64_t bytes);
   std::span<std::byte> slot(uint64_t first, uint64_t number) {
     return memory.get().subspan((first + number % kSlots) * slotBytes, bytesOfPacket);
   }

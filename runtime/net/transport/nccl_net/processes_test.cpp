@@ -1,5 +1,6 @@
 // What becomes of endpoints over a network plugin when processes end, stop and fork. This process
 // loads no plugin: whoever was made by fork() after that may not use one, so each rank is a child.
+#include "runtime/control/shm/mapping.h"
 #include "runtime/net/transport/nccl_net/plugin.h"
 #include "runtime/net/transport/nccl_net/testing/over_nccl_net.h"
 
@@ -182,7 +183,13 @@ TEST_P(NcclNetProcesses, AForkedChildCallsNothingOfThePlugin) {
       EXPECT_TRUE(side.endpoint->isDelivered());
       EXPECT_FALSE(side.endpoint->receive(side));
       side.endpoint->checkPeer();
+      // The endpoint's memory is not in the child, so something else may be at its addresses.
+      std::vector<bootstrap::Mapping> others;
+      for (int i = 0; i < 256; ++i)
+        others.push_back(std::move(*bootstrap::Mapping::anonymous(16 << 10)));
       side.endpoint.reset();
+      for (bootstrap::Mapping &other : others)
+        other.get()[0] = std::byte{1};
       const auto loaded = loadNcclNet(ncclNetPluginOf(testPlugin(GetParam())));
       ASSERT_FALSE(loaded.ok());
       EXPECT_NE(loaded.status().message().find("fork()"), std::string::npos);
