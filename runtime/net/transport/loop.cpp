@@ -4,7 +4,6 @@
 #include "runtime/net/transport/frame.h"
 #include "runtime/sync/mutex.h"
 
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -96,8 +95,7 @@ bool LoopEndpoint::receive(Sink &sink) {
   } else if (frame.header.kind == FrameHeader::kMessage) {
     wrong = sink.message(frame.bytes) ? "" : "a message that makes no sense";
   } else {
-    if (!frame.bytes.empty())
-      std::memcpy(placeOf(frame.header, regions), frame.bytes.data(), frame.bytes.size());
+    storeBytes(frame.header, frame.bytes.data(), regions);
     storeWord(frame.header, regions);
   }
   std::lock_guard lock(incoming->mutex);
