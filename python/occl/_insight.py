@@ -56,7 +56,7 @@ class Insight(Core):
 
     def report(self) -> str:
         """Who waits for whom, now, down to the source line. Asks the other ranks, and gives those
-        that do not answer up to 50 ms."""
+        that do not answer up to 50 ms, those of other machines up to 200 ms."""
         length = ctypes.c_size_t(4096)
         with self._using():
             while True:

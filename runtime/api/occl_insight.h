@@ -87,7 +87,8 @@ OCCL_API occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, siz
 /* Who waits for whom, now: for every thread block that waits the rank, the collective, the
  * instruction, its source line, what it waits for and for how long; and who has not submitted what
  * others wait for. Text into buffer (always terminated), its full length without the terminator
- * into *length. Asks the other ranks, and gives those that do not answer up to 50 ms. */
+ * into *length. Asks the other ranks, and gives those that do not answer up to 50 ms, those of
+ * other machines up to 200 ms. */
 OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity,
                                      size_t *length);
 

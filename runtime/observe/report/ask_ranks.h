@@ -10,8 +10,8 @@
 namespace occl::daemon {
 
 /// What each rank of the fabric says, by rank. publishOwn, called once all have been asked, is for
-/// what this rank has to say itself. Ranks that do not answer get up to 50 ms, together. Any
-/// thread.
+/// what this rank has to say itself. Ranks that do not answer get up to 50 ms, or 200 ms where some
+/// are on other machines, together. Any thread.
 std::vector<insight::RankReport> askRanks(const Fabric &fabric,
                                           const std::function<void()> &publishOwn);
 
