@@ -18,6 +18,7 @@
 // ranks can access.
 #pragma once
 
+#include "runtime/base/largest_page.h"
 #include "runtime/base/status.h"
 #include "runtime/control/records/announce_table.h"
 #include "runtime/control/records/failure_word.h"
@@ -98,7 +99,7 @@ struct PairRing {
 };
 
 /// What the groups of a segment begin at multiples of.
-inline constexpr uint64_t kSegmentPage = 4096;
+inline constexpr uint64_t kSegmentPage = kLargestPage;
 constexpr uint64_t wholePages(uint64_t bytes) {
   return (bytes + kSegmentPage - 1) / kSegmentPage * kSegmentPage;
 }
@@ -113,7 +114,7 @@ public:
   static constexpr uint64_t kTailsBytes = wholePages(sizeof(RingPosition) * uint64_t{kMostRanks});
   static constexpr uint64_t kRingsBytes = uint64_t{128} << 20;
   /// Of a ring of notices, and the words of all partitioned requests of the owner; likewise.
-  static constexpr uint64_t kNoticeRingBytes = kSegmentPage;
+  static constexpr uint64_t kNoticeRingBytes = 4096;
   static constexpr uint64_t kPartitionedWordsBytes = uint64_t{16} << 20;
   static constexpr uint64_t kPartitionedBytes =
       kTailsBytes + kMostRanks * kNoticeRingBytes + kPartitionedWordsBytes;

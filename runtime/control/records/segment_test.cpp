@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -35,10 +36,11 @@ TEST(Segment, OpensWhatWasFormatted) {
 }
 
 TEST(Segment, WhatAllWriteHasPagesOfItsOwn) {
-  Memory memory(Segment::bytesFor(10000, 5000));
-  auto own = Segment::format(memory.span(), 0, 2, 5000);
+  constexpr uint64_t kPage = kSegmentPage;
+  Memory memory(Segment::bytesFor(2 * kPage + 1, kPage + 1));
+  auto own = Segment::format(memory.span(), 0, 2, kPage + 1);
   ASSERT_TRUE(own.ok());
-  constexpr uint64_t kPage = 4096;
+  EXPECT_EQ(kPage % static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), 0u);
   std::span<std::byte> shared = own->sharedPages(), heap = own->heap();
   EXPECT_EQ(own->arenaBytes(), 3 * kPage);
   EXPECT_EQ(heap.size(), 2 * kPage);

@@ -3,6 +3,7 @@
 // room for what the device has to tell them, whatever communicators they share.
 #pragma once
 
+#include "runtime/base/largest_page.h"
 #include "runtime/base/status.h"
 #include "runtime/control/shm/mapping.h"
 #include "runtime/sync/doorbell.h"
@@ -36,7 +37,7 @@ public:
   int descriptor() const { return file.get(); }
 
 private:
-  static constexpr uint64_t kBellBytes = 4096; // a page, which all write
+  static constexpr uint64_t kBellBytes = kLargestPage; // which all write
   static constexpr uint64_t kBytes = kBellBytes + kNoticeBytes;
 
   SharedBell(Descriptor file, Mapping memory) : file(std::move(file)), memory(std::move(memory)) {}
