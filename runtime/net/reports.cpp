@@ -36,8 +36,11 @@ WaitRecord recordOf(const WaitEdge &edge, const TickScale &scale, Ticks now) {
 Ticks ticksIn(uint64_t nanoseconds, const TickScale &scale) {
   // The scale has no inverse, so it comes from many ticks, which keeps it precise.
   constexpr Ticks kMany = 1u << 30;
-  return static_cast<Ticks>(static_cast<double>(nanoseconds) /
-                            static_cast<double>(scale.nanoseconds(kMany)) * kMany);
+  // A peer may say any number, also one whose ticks 64 bits do not hold.
+  constexpr double kMost = 0x1p63;
+  return static_cast<Ticks>(std::min(static_cast<double>(nanoseconds) /
+                                         static_cast<double>(scale.nanoseconds(kMany)) * kMany,
+                                     kMost));
 }
 
 WaitEdge edgeOf(const WaitRecord &record, const TickScale &scale, Ticks now) {
