@@ -368,13 +368,7 @@ Status Joiner::makeEndpoints(std::vector<ConnectRequest> requests) {
 std::string secretOf(const Hash &key, const Division &division) {
   const std::string what =
       division.name + ", led by rank " + std::to_string(division.members.front().parentRank);
-  std::string secret;
-  // Secrets are text, so the key is written in hexadecimal digits.
-  for (std::byte byte : authenticate(key, std::as_bytes(std::span(what))))
-    for (unsigned half :
-         {std::to_integer<unsigned>(byte >> 4), std::to_integer<unsigned>(byte & std::byte{15})})
-      secret += "0123456789abcdef"[half];
-  return secret;
+  return hexadecimal(authenticate(key, std::as_bytes(std::span(what))));
 }
 
 } // namespace

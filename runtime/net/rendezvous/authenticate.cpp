@@ -46,4 +46,12 @@ Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> tex
   return hash;
 }
 
+std::string hexadecimal(const Hash &hash) {
+  std::string text;
+  for (const std::byte byte : hash)
+    for (const int digit : {std::to_integer<int>(byte) >> 4, std::to_integer<int>(byte) & 15})
+      text += "0123456789abcdef"[digit];
+  return text;
+}
+
 } // namespace occl::net

@@ -21,6 +21,8 @@ using Hash = std::array<std::byte, kHashBytes>;
 
 /// HMAC-SHA256.
 Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> text);
+/// In 64 digits, as secrets are text.
+std::string hexadecimal(const Hash &hash);
 /// A random one; SystemError if the system gives no random bytes.
 StatusOr<Hash> drawHash();
 

@@ -20,16 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string hex(const Hash &hash) {
-  std::string text;
-  char digits[3];
-  for (std::byte byte : hash) {
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
-    text += digits;
-  }
-  return text;
-}
-
 /// RFC 4231, test cases 1, 2 and 6, the last with a key that is longer than a block.
 TEST(Handshake, HashIsTheStandards) {
   const struct {
@@ -41,8 +31,9 @@ TEST(Handshake, HashIsTheStandards) {
                {std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First",
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"}};
   for (const auto &[key, text, hash] : cases)
-    EXPECT_EQ(hex(authenticate(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)))),
-              hash);
+    EXPECT_EQ(
+        hexadecimal(authenticate(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)))),
+        hash);
 }
 
 struct Outcome {

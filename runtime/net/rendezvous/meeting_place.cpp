@@ -5,21 +5,6 @@
 
 namespace occl::net {
 
-namespace {
-
-StatusOr<std::string> newSecret() {
-  auto drawn = drawHash();
-  if (!drawn.ok())
-    return drawn.status();
-  std::string secret;
-  for (const std::byte byte : *drawn)
-    for (const int digit : {std::to_integer<int>(byte) >> 4, std::to_integer<int>(byte) & 15})
-      secret += "0123456789abcdef"[digit];
-  return secret;
-}
-
-} // namespace
-
 StatusOr<MeetingPlace> MeetingPlace::open(const std::string &towards) {
   const auto [names, family] = InterfaceChoice::fromEnvironment();
   SocketAddress address;
@@ -36,11 +21,11 @@ StatusOr<MeetingPlace> MeetingPlace::open(const std::string &towards) {
   HeldPort held = HeldPort::hold(why);
   if (held.number() == 0)
     return Status(StatusCode::SystemError, std::move(why));
-  auto secret = newSecret();
+  auto secret = drawHash();
   if (!secret.ok())
     return secret.status();
   address.setPort(held.number());
-  return MeetingPlace(std::move(held), address.text() + "/" + *secret);
+  return MeetingPlace(std::move(held), address.text() + "/" + hexadecimal(*secret));
 }
 
 } // namespace occl::net
