@@ -122,6 +122,8 @@ bool Address::isLoopback() const {
   return isIpv4() ? host[kIpv4Prefix.size()] == 127 : host == kIpv6;
 }
 
+bool Address::isLinkLocal() const { return host[0] == 0xfe && (host[1] & 0xc0) == 0x80; }
+
 std::string Address::text() const {
   char numbers[INET6_ADDRSTRLEN] = {};
   // An IPv4 address is the end of the one that is kept.
@@ -171,12 +173,11 @@ StatusOr<std::vector<Address>> resolve(std::string_view text) {
   for (const addrinfo *it = found; it; it = it->ai_next) {
     Address address = addressFrom(it->ai_addr);
     address.port = port;
-    const bool isLinkLocal = address.host[0] == 0xfe && (address.host[1] & 0xc0) == 0x80;
-    if (!isLinkLocal && std::ranges::find(addresses, address) == addresses.end())
+    if (!address.isLinkLocal() && std::ranges::find(addresses, address) == addresses.end())
       addresses.push_back(address);
   }
   freeaddrinfo(found);
-  if (addresses.empty()) // which means another machine on each interface
+  if (addresses.empty())
     return invalid("has a link-local host");
   return addresses;
 }

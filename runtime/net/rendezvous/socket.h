@@ -27,6 +27,8 @@ struct Address {
   bool isIpv4() const;
   /// Of one machine alone.
   bool isLoopback() const;
+  /// Of IPv6: it means another machine on each interface.
+  bool isLinkLocal() const;
   /// "10.0.0.1:29500", "[fd00::1]:29500".
   std::string text() const;
 };

@@ -2,6 +2,7 @@
 #include "runtime/net/transport/verbs/port.h"
 
 #include "runtime/base/process_identity.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "support/name_list.h"
 
 #include <algorithm>
@@ -19,15 +20,8 @@
 namespace occl::net {
 namespace {
 
-constexpr std::array<uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-bool isIpv4(const PortAddress &address) {
-  return std::equal(kIpv4Prefix.begin(), kIpv4Prefix.end(), address.gid.begin());
-}
-
-bool isLinkLocal(const PortAddress &address) {
-  return address.gid[0] == 0xfe && (address.gid[1] & 0xc0) == 0x80;
-}
+/// Of RoCE.
+Address hostOf(const PortAddress &address) { return {.host = address.gid}; }
 
 /// What the kernel says of an address; "" if it says nothing.
 std::string attributeOf(const ibv_device &device, int port, const char *attribute, int index) {
@@ -75,7 +69,7 @@ void addPort(const Ibverbs &verbs, const RdmaDevice &device, uint8_t number, Rdm
     address.number = numPorts;
     address.isInfiniband = isInfiniband;
     address.lid = isInfiniband ? port.lid : uint16_t{0};
-    if (!isInfiniband && (address.gid == PortAddress().gid || isLinkLocal(address) ||
+    if (!isInfiniband && (address.gid == PortAddress().gid || hostOf(address).isLinkLocal() ||
                           !isUsable(*device.context->device, number, index)))
       continue;
     found.ports.push_back({&device, number, static_cast<uint8_t>(index), port.active_mtu, address});
@@ -122,9 +116,10 @@ struct FoundPorts {
 
 /// Smaller is better; none: they cannot reach each other.
 std::optional<uint32_t> distance(const PortAddress &a, const PortAddress &b) {
-  if (a.isInfiniband != b.isInfiniband || isIpv4(a) != isIpv4(b))
+  const bool isIpv4 = hostOf(a).isIpv4();
+  if (a.isInfiniband != b.isInfiniband || isIpv4 != hostOf(b).isIpv4())
     return std::nullopt;
-  const size_t prefix = isIpv4(a) ? 15 : 8; // /24, and /64
+  const size_t prefix = isIpv4 ? 15 : 8; // /24, and /64
   return std::equal(a.gid.begin(), a.gid.begin() + prefix, b.gid.begin()) ? 0 : 1;
 }
 
