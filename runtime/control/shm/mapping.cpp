@@ -12,11 +12,6 @@
 
 namespace occl::bootstrap {
 
-Descriptor::~Descriptor() {
-  if (number >= 0)
-    close(number);
-}
-
 Mapping::~Mapping() {
   if (bytes.empty())
     return;

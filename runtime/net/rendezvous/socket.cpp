@@ -1,6 +1,7 @@
 // TCP sockets for setting up, with addresses of both families and with deadlines.
 #include "runtime/net/rendezvous/socket.h"
 
+#include "runtime/control/shm/forked.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -67,7 +68,8 @@ Address addressFrom(const sockaddr *system) {
 }
 
 Descriptor makeSocket(int family) {
-  return Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return bootstrap::openNotInherited(
+      [&] { return ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
 }
 
 /// False: not before the deadline.
@@ -267,7 +269,8 @@ StatusOr<bool> isConnected(const Descriptor &socket) {
 }
 
 StatusOr<Descriptor> acceptNow(const Descriptor &listener) {
-  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor socket = bootstrap::openNotInherited(
+      [&] { return accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   // A connection that has ended before it was accepted is an error here, too.
   if (!socket.valid() &&
       (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))

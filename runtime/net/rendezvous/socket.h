@@ -1,4 +1,5 @@
-// TCP sockets for setting up: addresses, and transfers of whole records before a deadline.
+// TCP sockets for setting up: addresses, and transfers of whole records before a deadline. Children
+// that fork() makes keep none of them: runtime/control/shm/forked.h.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -2,8 +2,8 @@
 // there any more, and its end shows that the peer's process has ended.
 #pragma once
 
+#include "runtime/control/shm/forked.h"
 #include "runtime/control/shm/mapping.h"
-#include "runtime/net/transport/forked.h"
 #include "runtime/net/transport/liveness.h"
 
 #include <chrono>
@@ -32,7 +32,7 @@ public:
 private:
   const char *const otherWay;
   bootstrap::Descriptor socket;
-  std::optional<ClosedInChildren> notInherited;
+  std::optional<bootstrap::ClosedInChildren> notInherited;
   std::optional<Liveness> liveness;
 };
 

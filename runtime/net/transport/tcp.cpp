@@ -1,7 +1,7 @@
 // The endpoint over TCP: frames on one connection, or on several with one order of numbers.
 #include "runtime/net/transport/tcp.h"
 
-#include "runtime/net/transport/forked.h"
+#include "runtime/control/shm/forked.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/net/transport/liveness.h"
 #include "runtime/net/transport/tcp_input.h"
@@ -40,7 +40,7 @@ struct Connection {
 
   const bootstrap::Descriptor socket;
   const std::string name;
-  const ClosedInChildren notInherited;
+  const bootstrap::ClosedInChildren notInherited;
   TcpOutput out;     // the sending thread's
   TcpInput in;       // the receiving thread's
   Liveness liveness; // likewise

@@ -109,10 +109,10 @@ StatusOr<RailHost> RailHost::listen() {
 
 bool RailHost::advance(const RailSecret &secret, const std::array<bool, kMostRails> &expected) {
   while (guests.size() < kMostGuests) {
-    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid())
+    auto socket = acceptNow(listener);
+    if (!socket.ok() || !socket->valid()) // without descriptors this rail is not used
       break;
-    guests.push_back({std::move(socket), Deadline(kPatience)});
+    guests.push_back({std::move(*socket), Deadline(kPatience)});
   }
   guests.remove_if([&](Guest &guest) { return advance(guest, secret, expected); });
   for (size_t i = 0; i < kMostRails; ++i)

@@ -1,7 +1,7 @@
 // The RDMA ports of this machine.
 #pragma once
 
-#include "runtime/net/transport/forked.h"
+#include "runtime/control/shm/forked.h"
 #include "runtime/net/transport/verbs/ibverbs.h"
 #include "runtime/sync/mutex.h"
 
@@ -43,7 +43,7 @@ public:
 
 private:
   /// As long as a child has it, memory that others may write to stays what it is.
-  const ClosedInChildren notInherited;
+  const bootstrap::ClosedInChildren notInherited;
   mutable Mutex mutex;
   mutable bool isBroken = false;
   mutable std::unordered_set<const void *> failedQueues;

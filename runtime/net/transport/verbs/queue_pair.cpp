@@ -38,7 +38,7 @@ Status noQueue(const RdmaDevice &device) {
 
 CompletionQueue::CompletionQueue(const RdmaDevice &device, ibv_comp_channel *channel, ibv_cq *queue)
     : device(&device), channel(channel), queue(queue),
-      notInherited(std::make_unique<ClosedInChildren>(channel->fd)) {}
+      notInherited(std::make_unique<bootstrap::ClosedInChildren>(channel->fd)) {}
 
 CompletionQueue::CompletionQueue(CompletionQueue &&other) noexcept
     : device(other.device), channel(std::exchange(other.channel, nullptr)),

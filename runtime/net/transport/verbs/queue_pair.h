@@ -37,7 +37,7 @@ private:
   const RdmaDevice *device;
   ibv_comp_channel *channel;
   ibv_cq *queue;
-  std::unique_ptr<ClosedInChildren> notInherited;
+  std::unique_ptr<bootstrap::ClosedInChildren> notInherited;
   bool armed = false;
 };
 
