@@ -12,11 +12,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <linux/tcp.h>
 #include <memory>
 #include <netinet/in.h>
+#include <optional>
 #include <poll.h>
 #include <random>
+#include <span>
 #include <string>
 #include <sys/socket.h>
 #include <thread>
@@ -206,14 +209,16 @@ struct Raw {
   Side side;
   std::vector<Descriptor> ends;
 
-  explicit Raw(size_t count) {
+  explicit Raw(size_t count) : Raw(count, std::nullopt) {}
+  /// `regions`: others than the side's.
+  Raw(size_t count, const std::optional<Regions> &regions) {
     std::vector<Rail> rails;
     for (size_t r = 0; r < count; ++r) {
       auto [own, other] = socketPair();
       rails.push_back({std::move(own), nameOf(r)});
       ends.push_back(std::move(other));
     }
-    side.endpoint = makeTcpEndpoint(std::move(rails), side.regions, 30s);
+    side.endpoint = makeTcpEndpoint(std::move(rails), regions.value_or(side.regions), 30s);
   }
   void send(size_t rail, FrameHeader header, const std::vector<std::byte> &bytes = {}) {
     header.bytes = static_cast<uint32_t>(bytes.size());
@@ -308,31 +313,98 @@ TEST(Rails, ARepeatedFrameEndsTheConnection) {
   EXPECT_EQ(raw.side.word(1, 8), 2u);
 }
 
-/// Whatever comes, nothing outside of the regions is written, and what has been said stays true.
+/// What a peer may write to, between memory that it may not: little takes it beyond a region, and
+/// less than the guard behind it is long.
+class GuardedRegions {
+public:
+  GuardedRegions() : memory(kNumRegions * kStride + kGuard, kPattern) {
+    for (uint32_t r = 0; r < kNumRegions; ++r)
+      regions[r] = std::span(memory).subspan(kGuard + r * kStride, kSizes[r]);
+  }
+  /// Where a byte outside of the regions has changed, counted from the one before; "" if none has.
+  std::string whatIsWritten() const {
+    for (size_t i = 0; i < memory.size(); ++i)
+      if (const bool isGuard =
+              i < kGuard || (i - kGuard) % kStride >= kSizes[(i - kGuard) / kStride];
+          isGuard && memory[i] != kPattern)
+        return i < kGuard ? "before region 0"
+                          : "at " + std::to_string((i - kGuard) % kStride) + " of region " +
+                                std::to_string((i - kGuard) / kStride);
+    return "";
+  }
+
+  /// One that is not there, one shorter than a word, and others.
+  static constexpr size_t kSizes[kNumRegions] = {8192, 0, 4, 4096, 1000};
+  static constexpr size_t kGuard = 4096, kStride = 8192 + kGuard;
+  Regions regions;
+
+private:
+  static constexpr std::byte kPattern{0xa5};
+  std::vector<std::byte> memory;
+};
+
+/// Near an end of a region, in it, or anywhere.
+uint64_t randomOffset(std::mt19937 &random, uint64_t size) {
+  switch (random() % 4) {
+  case 0:
+    return size + random() % 64 - 32; // may wrap
+  case 1:
+    return (uint64_t{random()} << 32 | random()) - random() % 4096;
+  case 2:
+    return size;
+  default:
+    return size == 0 ? 0 : random() % size & ~uint64_t{7};
+  }
+}
+
+/// Mostly right, so that what is wrong comes after something that was right.
+FrameHeader randomFrame(std::mt19937 &random, uint64_t &number) {
+  const auto rarely = [&](uint32_t otherwise, uint32_t most) {
+    return random() % 32 == 0 ? random() % most : otherwise;
+  };
+  FrameHeader header;
+  header.kind = rarely(random() % 4 == 0 ? FrameHeader::kMessage : FrameHeader::kPut, 4);
+  constexpr uint32_t kMostlyLarge[] = {0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 4, 4, 2, 1};
+  header.region = rarely(kMostlyLarge[random() % std::size(kMostlyLarge)], 2 * kNumRegions);
+  header.hasWord = header.kind == FrameHeader::kPut ? rarely(random() % 2, 3) : 0;
+  header.word = ~uint64_t{random()}; // more than what is there, or it is not stored
+  header.number = number + rarely(0, 4);
+  header.bytes = random() % 4 == 0 ? 0 : static_cast<uint32_t>(random() % 3000);
+  const uint64_t size = GuardedRegions::kSizes[header.region % kNumRegions];
+  const bool isOffsetWild = random() % 16 == 0, isWordWild = random() % 16 == 0;
+  header.offset = isOffsetWild ? randomOffset(random, size) : random() % 1000 % (size + 1);
+  header.wordOffset = random() % 125 * sizeof(uint64_t);
+  if (isWordWild)
+    header.wordOffset = randomOffset(random, size) & ~uint64_t{random() % 4 == 0 ? 0u : 7u};
+  number = header.number + 1;
+  return header;
+}
+
+/// Frames on random rails, until one cannot be sent any more.
+void sendRandomFrames(std::mt19937 &random, Raw &raw) {
+  uint64_t number = 0;
+  for (int i = 0; i < 60; ++i) {
+    const FrameHeader header = randomFrame(random, number);
+    const std::vector<std::byte> bytes(random() % 16 == 0 ? random() % 3000 : header.bytes);
+    const size_t rail = random() % raw.ends.size();
+    if (::send(raw.ends[rail].get(), &header, sizeof header, MSG_NOSIGNAL) < 0 ||
+        ::send(raw.ends[rail].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
+      return;
+    raw.side.endpoint->receive(raw.side);
+  }
+}
+
+/// Whatever comes on however many rails, nothing outside of the regions is written, and what is
+/// wrong ends the connection.
 TEST(Rails, RandomFramesDoNoHarm) {
   std::mt19937 random(static_cast<unsigned>(printedSeed()));
-  for (int round = 0; round < 200; ++round) {
-    Raw raw(2 + random() % 3);
-    uint64_t number = 0;
-    for (int i = 0; i < 30; ++i) {
-      FrameHeader header = word(number + (random() % 16 == 0 ? random() % 4 : 0), random());
-      number = header.number + 1;
-      if (random() % 16 == 0)
-        header.region = random() % 8;
-      if (random() % 16 == 0)
-        header.kind = random() % 4;
-      if (random() % 16 == 0)
-        header.offset = random();
-      header.bytes = random() % 3000;
-      const std::vector<std::byte> bytes(random() % 8 == 0 ? random() % 3000 : header.bytes);
-      const size_t rail = random() % raw.ends.size();
-      if (::send(raw.ends[rail].get(), &header, sizeof header, MSG_NOSIGNAL) < 0 ||
-          ::send(raw.ends[rail].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0)
-        break;
-      raw.side.endpoint->receive(raw.side);
-    }
+  for (int round = 0; round < 400; ++round) {
+    GuardedRegions guarded;
+    Raw raw(1 + random() % kMostRails, guarded.regions);
+    sendRandomFrames(random, raw);
     raw.ends.clear();
     ASSERT_TRUE(raw.side.await([&] { return raw.side.endpoint->isDown(); }));
+    ASSERT_EQ(guarded.whatIsWritten(), "") << "round " << round;
   }
 }
 
