@@ -4,7 +4,10 @@
 rails_test.py <namespaces.sh> <occl-run> <rank_program> <occlc>. Starts itself again within the namespaces. Where the system lets nobody
 make namespaces the test is left out, and says so; with OCCL_REQUIRE_NAMESPACES=1 (make machines) it fails.
 """
+import collections
+import contextlib
 import functools
+import ipaddress
 import os
 import pathlib
 import random
@@ -56,6 +59,31 @@ def awaitBegin(job: subprocess.Popen, ranks: int) -> None:
         line = job.stderr.readline()
         assert line, "it has ended before"
         ranks -= "has begun" in line
+
+
+@contextlib.contextmanager
+def dead_link():
+    """eth1, on which nothing that a says reaches b."""
+    addresses = ("10.77.1.2", "fd77:1::2")
+    try:
+        for address in addresses:
+            inside("a", "ip", "neigh", "replace", address, "lladdr", "02:00:00:00:00:99", "dev", "eth1", "nud", "permanent")
+        yield
+    finally:
+        for address in addresses:
+            inside("a", "ip", "neigh", "del", address, "dev", "eth1")
+
+
+def listening(name: str) -> set[str]:
+    """The addresses at which somebody listens there."""
+    found = set()
+    for file in ("tcp", "tcp6"):
+        for line in inside(name, "cat", f"/proc/net/{file}").splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            if state == "0A":
+                words = bytes.fromhex(local.split(":")[0])
+                found.add(str(ipaddress.ip_address(b"".join(words[i:i + 4][::-1] for i in range(0, len(words), 4)))))
+    return found
 
 
 class Rails(unittest.TestCase):
@@ -139,16 +167,37 @@ class Rails(unittest.TestCase):
         self.assertEqual(out.count("OCCL_NSOCKS is '99', expected 1 to 8"), 2, out + errors)
 
     def test_a_link_that_leads_nowhere_is_left(self):
-        inside("a", "ip", "neigh", "replace", "10.77.1.2", "lladdr", "02:00:00:00:00:99", "dev", "eth1", "nud", "permanent")
-        inside("a", "ip", "neigh", "replace", "fd77:1::2", "lladdr", "02:00:00:00:00:99", "dev", "eth1", "nud", "permanent")
-        try:
+        with dead_link():
             begin = time.monotonic()
             ways, _ = self.expectRight(occl_run("--hosts", "a,b", "-n", "2", RANK_PROGRAM, "collectives"))
             self.assertLess(time.monotonic() - begin, 2 + 2 * MARGIN)
             self.assertEqual(ways, ["TCP (by eth0; not all connections came about, by eth1)"] * 2)
-        finally:
-            inside("a", "ip", "neigh", "del", "10.77.1.2", "dev", "eth1")
-            inside("a", "ip", "neigh", "del", "fd77:1::2", "dev", "eth1")
+
+    def test_a_link_that_leads_nowhere_is_tried_once_by_each_process_that_connects(self):
+        """By that of the lower rank: in the first communicator, and in the first that has the other order. Both say the same."""
+        with dead_link():
+            ways, _ = self.expectRight(occl_run("--hosts", "a,b", "-n", "2", RANK_PROGRAM, "splits", "ssrrs"))
+        self.assertEqual(collections.Counter(ways), {"TCP (by eth0; not all connections came about, by eth1)": 2 * 2,
+                                                     "TCP (by eth0; not tried, as nothing has come that way lately: eth1)": 2 * 4})
+
+    def test_a_link_that_alone_is_allowed_is_tried_each_time(self):
+        variables = {"OCCL_SOCKET_IFNAME": "=eth1"}
+        with dead_link():
+            ways, _ = self.expectRight(occl_run("--hosts", "a,b", "-n", "2", "-x", "OCCL_SOCKET_IFNAME", RANK_PROGRAM, "splits", "s",
+                                                variables=variables))
+        self.assertEqual(ways, ["TCP (as ranks have met; not all connections came about, by eth1)"] * 4)
+
+    def test_who_waits_for_connections_listens_at_the_addresses_of_their_links_alone(self):
+        for family, address, expected in (("AF_INET", "10.77.0.1", {"10.77.0.2", "10.77.1.2"}),
+                                          ("AF_INET6", "[fd77::1]", {"fd77::2", "fd77:1::2"})):
+            with self.subTest(family=family), dead_link():
+                job = occl_run("--hosts", "a,b", "-n", "2", "--address", address, RANK_PROGRAM, "seconds", "1",
+                               variables={"NCCL_SOCKET_FAMILY": family})
+                seen = set()
+                while job.poll() is None:
+                    seen |= listening("b")
+                self.expectRight(job)
+                self.assertEqual(seen, expected)
 
     def test_results_are_right_over_links_of_unequal_speed(self):
         for slow in (0, 1):

@@ -7,8 +7,9 @@
 //   rank_program transfer-until-failure exchanges until one fails, likewise
 //   rank_program join MILLISECONDS      joins with this deadline; says why it could not
 //   rank_program shrink MILLISECONDS    all-reduces until one fails, shrinks with this timeout;
-//   says
-//                                       how many are left, checked, or why it could not
+//                                       says how many are left, checked, or why it could not
+//   rank_program splits ORDERS          divides into all ranks for each letter of it, one after the
+//                                       other, s: in the same order, r: in reverse; checked
 // Says "rank R: ..." on standard output; the exit status is 0 if that is what was asked for.
 #include "runtime/api/occl_collectives.h"
 #include "runtime/api/occl_transfer.h"
@@ -111,6 +112,19 @@ int shrinkAfterFailure(const Member &self) {
   return say(self.rank, wrong.empty() ? std::to_string(left) + " left" : wrong, !wrong.empty());
 }
 
+int splitInTurn(const Member &self, const std::string &orders) {
+  std::string wrong;
+  for (size_t i = 0; i < orders.size() && wrong.empty(); ++i) {
+    const auto key = static_cast<int32_t>(self.rank);
+    occlComm_t part = nullptr;
+    if (occlCommSplit(self.comm, 0, orders[i] == 'r' ? -key : key, nullptr, &part) != occlSuccess)
+      return say(self.rank, occlGetLastError(), true);
+    wrong = testing::runCollectives(part, 1000);
+    occlCommDestroy(part);
+  }
+  return say(self.rank, wrong.empty() ? "right" : wrong, !wrong.empty());
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -136,6 +150,8 @@ int main(int argc, char **argv) {
   int status = 1;
   if (task == "shrink") {
     status = shrinkAfterFailure(self);
+  } else if (task == "splits") {
+    status = splitInTurn(self, argc > 2 ? argv[2] : "");
   } else if (task == "collectives") {
     status = checkCollectives(self);
   } else if (task == "transfers") {

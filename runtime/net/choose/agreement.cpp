@@ -206,10 +206,18 @@ void Agreement::tryOut() {
                            attempt->worksAlready() ? kLongestForMore : kLongestTrial));
   // An error, a success, or enough of one when time is over ends the trial.
   const auto tried = attempt->tryOut();
-  if (!tried.ok() || *tried || (trial->passed() && attempt->worksAlready()))
+  const bool isOver = trial->passed() || (attempt->endsWithPeer() && hasTold());
+  if (!tried.ok() || *tried || (isOver && attempt->worksAlready()))
     tellStep(tried.status(), State::HearTried, attempt->tried());
   else if (trial->passed())
     tellStep({StatusCode::Timeout, "nothing has come over " + attempt->text()}, State::HearTried);
+}
+
+/// Whether what the peer says next is there.
+bool Agreement::hasTold() const {
+  Step next;
+  return recv(socket.get(), &next, sizeof next, MSG_PEEK | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof next);
 }
 
 void Agreement::giveUp(const std::string &why) {

@@ -82,6 +82,7 @@ private:
   void compare(const Offer::Entry &first, const Offer &ofSecond);
   void begin();
   void tryOut();
+  bool hasTold() const;
   void giveUp(const std::string &why);
   void addReason(const std::string &why) { reasons += (reasons.empty() ? "" : "; ") + why; }
   std::string nameOf(bool isOwn) const {

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kMagic = 0x31'54'45'4e'4c'43'43'4full; // "OCCLNET1"
-constexpr uint32_t kVersion = 6;
+constexpr uint32_t kVersion = 7;
 constexpr auto kPatience = 1s;
 constexpr size_t kMostGuests = 64;
 

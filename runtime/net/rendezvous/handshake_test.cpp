@@ -161,14 +161,14 @@ TEST(Handshake, AnotherVersionIsNamedByBoth) {
   Hash heard{};
   std::thread stranger([&] {
     auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
-    EXPECT_TRUE(sendAll(*socket, helloOfVersion(7), Deadline(5s)).ok());
+    EXPECT_TRUE(sendAll(*socket, helloOfVersion(1000), Deadline(5s)).ok());
     EXPECT_TRUE(receiveAll(*socket, heard, Deadline(5s)).ok());
   });
   Reception reception(*listener, Hash{std::byte{1}});
   const Status status = reception.next([](const Claim &) { return ""; }, Deadline(1500ms)).status();
   stranger.join();
   EXPECT_EQ(status.code(), StatusCode::Timeout);
-  EXPECT_NE(status.message().find("one with version 7 of OCCL's network protocol"),
+  EXPECT_NE(status.message().find("one with version 1000 of OCCL's network protocol"),
             std::string::npos)
       << status.message();
 
@@ -180,14 +180,14 @@ TEST(Handshake, AnotherVersionIsNamedByBoth) {
   });
   auto socket = acceptFrom(*listener, Deadline(5s));
   ASSERT_TRUE(socket.ok());
-  const uint32_t version = 7;
+  const uint32_t version = 1000;
   std::memcpy(heard.data() + 8, &version, sizeof version);
   std::array<std::byte, 72> hello{};
   EXPECT_TRUE(receiveAll(*socket, hello, Deadline(5s)).ok());
   EXPECT_TRUE(sendAll(*socket, heard, Deadline(5s)).ok());
   initiator.join();
   EXPECT_EQ(initiators.code(), StatusCode::Mismatch);
-  EXPECT_NE(initiators.message().find("speaks version 7 of OCCL's network protocol"),
+  EXPECT_NE(initiators.message().find("speaks version 1000 of OCCL's network protocol"),
             std::string::npos)
       << initiators.message();
 }

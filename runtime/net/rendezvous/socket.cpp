@@ -11,6 +11,9 @@
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,7 +36,8 @@ struct SystemAddress {
   const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&storage); }
 };
 
-SystemAddress systemAddress(const Address &address) {
+/// `scope`: the number of the interface, of a link-local address of IPv6.
+SystemAddress systemAddress(const Address &address, uint32_t scope = 0) {
   SystemAddress system;
   // IPv4 addresses are kept as IPv6 writes them.
   if (address.isIpv4()) {
@@ -47,6 +51,7 @@ SystemAddress systemAddress(const Address &address) {
     ipv6.sin6_family = AF_INET6;
     ipv6.sin6_port = htons(address.port);
     std::memcpy(&ipv6.sin6_addr, address.host.data(), sizeof ipv6.sin6_addr);
+    ipv6.sin6_scope_id = address.isLinkLocal() ? scope : 0;
     system.size = sizeof ipv6;
   }
   return system;
@@ -65,6 +70,19 @@ Address addressFrom(const sockaddr *system) {
     address.port = ntohs(ipv6->sin6_port);
   }
   return address;
+}
+
+/// Of an address of this machine: the number of the interface that its system address has to name.
+uint32_t scopeOf(const Address &own) {
+  ifaddrs *all = nullptr;
+  if (!own.isLinkLocal() || getifaddrs(&all) != 0)
+    return 0;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs *)> given(all, freeifaddrs);
+  for (const ifaddrs *each = all; each; each = each->ifa_next)
+    if (each->ifa_addr && each->ifa_addr->sa_family == AF_INET6 &&
+        addressFrom(each->ifa_addr).host == own.host)
+      return if_nametoindex(each->ifa_name);
+  return 0;
 }
 
 Descriptor makeSocket(int family) {
@@ -117,6 +135,12 @@ Status lateFor(const char *what, const Descriptor &socket) {
 
 bool Address::isIpv4() const {
   return std::equal(kIpv4Prefix.begin(), kIpv4Prefix.end(), host.begin());
+}
+
+bool Address::isAny() const {
+  const size_t begin = isIpv4() ? kIpv4Prefix.size() : 0;
+  return std::ranges::all_of(std::span(host).subspan(begin),
+                             [](uint8_t byte) { return byte == 0; });
 }
 
 bool Address::isLoopback() const {
@@ -205,7 +229,8 @@ StatusOr<Descriptor> listenOn(int family, SystemAddress system, const std::strin
 } // namespace
 
 StatusOr<Descriptor> listenOn(const Address &address) {
-  return listenOn(address.isIpv4() ? AF_INET : AF_INET6, systemAddress(address), address.text());
+  return listenOn(address.isIpv4() ? AF_INET : AF_INET6, systemAddress(address, scopeOf(address)),
+                  address.text());
 }
 
 StatusOr<Descriptor> listenOnPort(uint16_t port) {
@@ -248,7 +273,8 @@ StatusOr<Descriptor> beginConnect(const Address &from, const Address &to) {
   Address own = from;
   // Any port of that address will do.
   own.port = 0;
-  const SystemAddress source = systemAddress(own), destination = systemAddress(to);
+  const uint32_t scope = scopeOf(own);
+  const SystemAddress source = systemAddress(own, scope), destination = systemAddress(to, scope);
   if (!socket.valid() || bind(socket.get(), source.get(), source.size) != 0 ||
       (connect(socket.get(), destination.get(), destination.size) != 0 && errno != EINPROGRESS))
     return systemError("cannot connect to " + to.text(), errno);

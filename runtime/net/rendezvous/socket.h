@@ -26,6 +26,8 @@ struct Address {
 
   bool operator==(const Address &) const = default;
   bool isIpv4() const;
+  /// At which a listener is at all addresses: 0.0.0.0, [::].
+  bool isAny() const;
   /// Of one machine alone.
   bool isLoopback() const;
   /// Of IPv6: it means another machine on each interface.
@@ -42,14 +44,16 @@ Address loopback(uint16_t port);
 /// system's resolver, which has its own timeouts: no deadline of this process ends that.
 StatusOr<std::vector<Address>> resolve(std::string_view text);
 
-/// Port 0: any that is free. SystemError.
+/// At an address of this machine and no other; of IPv6 also at a link-local one. Port 0: any that
+/// is free. SystemError.
 StatusOr<Descriptor> listenOn(const Address &address);
 /// On all addresses of this machine, of IPv4 and, where there is that, IPv6.
 StatusOr<Descriptor> listenOnPort(uint16_t port);
 /// Tries the addresses in turn until somebody listens at one, or the deadline has passed: Timeout.
 /// If there are several, each has a second a time.
 StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline);
-/// Begins to connect from an address of this machine, whatever its port. SystemError.
+/// Begins to connect from an address of this machine, whatever its port, by whose interface a
+/// link-local one is reached. SystemError.
 StatusOr<Descriptor> beginConnect(const Address &from, const Address &to);
 /// Whether that has succeeded by now; PeerFailed if it has failed.
 StatusOr<bool> isConnected(const Descriptor &socket);

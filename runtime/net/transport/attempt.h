@@ -66,6 +66,8 @@ public:
   virtual void driveOn() {}
   /// Whether it does without what tryOut() still waits for, if that takes long.
   virtual bool worksAlready() const { return false; }
+  /// Whether nothing more comes of tryOut() here once it is over there.
+  virtual bool endsWithPeer() const { return false; }
   /// What has been tried out here, for the peer, and there.
   virtual AttemptBytes tried() const { return {}; }
   virtual void settle(const AttemptBytes &) {}

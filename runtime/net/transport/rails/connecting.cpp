@@ -1,5 +1,6 @@
 #include "runtime/net/transport/rails/connecting.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -14,6 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 500ms;
+/// Linux asks at once, after a second, and after three.
+constexpr auto kAskedTwice = 1500ms;
 constexpr size_t kMostGuests = 64;
 
 /// A communicator needs descriptors for other things, too: a quarter of them is left.
@@ -64,7 +67,13 @@ Heard hear(const Descriptor &socket, std::span<std::byte> into, size_t &heard) {
 
 void RailCaller::call(uint32_t index, const Address &from, const Address &to) {
   if (auto socket = beginConnect(from, to); socket.ok() && leavesRoom(*socket))
-    calls.push_back({index, std::move(*socket)});
+    calls.push_back({index, std::move(*socket), Deadline(kAskedTwice)});
+}
+
+bool RailCaller::isUnanswered(uint32_t index) const {
+  return std::ranges::any_of(calls, [&](const Call &call) {
+    return call.index == index && !call.isIntroduced && call.patience.passed();
+  });
 }
 
 bool RailCaller::advance() {
@@ -92,29 +101,55 @@ bool RailCaller::advance(Call &call) {
   return heard != Heard::Part;
 }
 
-StatusOr<RailHost> RailHost::listen() {
-  auto listener = listenOnPort(0);
-  if (!listener.ok())
-    return listener.status();
-  if (!leavesRoom(*listener))
-    return Status(StatusCode::SystemError, "too few descriptors are left");
-  const auto address = addressOf(*listener);
-  if (!address.ok())
-    return address.status();
-  auto drawn = drawHash();
+StatusOr<RailHost> RailHost::listen(std::span<const Address> addresses) {
+  const auto drawn = drawHash();
   if (!drawn.ok())
     return drawn.status();
-  return RailHost(std::move(*listener), address->port, *drawn);
+  RailHost host(*drawn);
+  for (const Address &address : addresses)
+    if (host.portAt(address) == 0)
+      host.listenAt(address);
+  if (host.listeners.empty())
+    return Status(StatusCode::SystemError, "cannot listen for further connections");
+  return host;
+}
+
+void RailHost::listenAt(const Address &address) {
+  if (address.isAny())
+    return;
+  Address anyPort = address;
+  anyPort.port = 0;
+  auto socket = listenOn(anyPort);
+  if (!socket.ok() || !leavesRoom(*socket))
+    return;
+  const auto bound = addressOf(*socket);
+  if (!bound.ok())
+    return;
+  listeners.push_back({std::move(*socket), address, {}});
+  listeners.back().address.port = bound->port;
+}
+
+uint16_t RailHost::portAt(const Address &address) const {
+  for (const Listener &listener : listeners)
+    if (listener.address.host == address.host)
+      return listener.address.port;
+  return 0;
+}
+
+void RailHost::admit(Listener &listener) {
+  while (listener.guests.size() < kMostGuests) {
+    auto socket = acceptNow(listener.socket);
+    if (!socket.ok() || !socket->valid()) // without descriptors this rail is not used
+      return;
+    listener.guests.push_back({std::move(*socket), Deadline(kPatience)});
+  }
 }
 
 bool RailHost::advance(const RailSecret &secret, const std::array<bool, kMostRails> &expected) {
-  while (guests.size() < kMostGuests) {
-    auto socket = acceptNow(listener);
-    if (!socket.ok() || !socket->valid()) // without descriptors this rail is not used
-      break;
-    guests.push_back({std::move(*socket), Deadline(kPatience)});
+  for (Listener &listener : listeners) {
+    admit(listener);
+    listener.guests.remove_if([&](Guest &guest) { return advance(guest, secret, expected); });
   }
-  guests.remove_if([&](Guest &guest) { return advance(guest, secret, expected); });
   for (size_t i = 0; i < kMostRails; ++i)
     if (expected[i] && !sockets[i].valid())
       return false;

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <optional>
+#include <span>
 
 namespace occl::net {
 
@@ -33,6 +33,9 @@ public:
   void call(uint32_t index, const Address &from, const Address &to);
   /// True: nothing is under way any more.
   bool advance();
+  /// Whether nothing at all has come to a call that is under way for at least 1.5 s: not even from
+  /// the kernel there, which answers whatever its processes do, and has been asked twice by then.
+  bool isUnanswered(uint32_t index) const;
 
   RailSockets sockets;
 
@@ -40,6 +43,7 @@ private:
   struct Call {
     uint32_t index = 0;
     Descriptor socket;
+    Deadline patience;
     bool isIntroduced = false;
     Hash answer{};
     size_t heard = 0;
@@ -54,11 +58,12 @@ private:
 /// Of the rank that listens.
 class RailHost {
 public:
-  /// At any port of all addresses. SystemError.
-  static StatusOr<RailHost> listen();
+  /// At any port of each of these addresses of this machine, and of no other. SystemError.
+  static StatusOr<RailHost> listen(std::span<const Address> addresses);
   RailHost(RailHost &&) = default;
 
-  uint16_t port() const { return number; }
+  /// Where it listens at that address, whatever its port; 0: it does not.
+  uint16_t portAt(const Address &address) const;
   const Hash &token() const { return drawn; }
   /// True: all of these are there. `expected`: by index.
   bool advance(const RailSecret &secret, const std::array<bool, kMostRails> &expected);
@@ -79,15 +84,22 @@ private:
     size_t heard = 0;
   };
 
-  RailHost(Descriptor listener, uint16_t number, const Hash &drawn)
-      : listener(std::move(listener)), number(number), drawn(drawn) {}
+  /// At one address, with guests of its own: whoever has the other ones' places is not in their
+  /// way.
+  struct Listener {
+    Descriptor socket;
+    Address address;
+    std::list<Guest> guests;
+  };
+
+  explicit RailHost(const Hash &drawn) : drawn(drawn) {}
+  void listenAt(const Address &address);
+  static void admit(Listener &listener);
   bool advance(Guest &guest, const RailSecret &secret,
                const std::array<bool, kMostRails> &expected);
 
-  Descriptor listener;
-  uint16_t number = 0;
+  std::list<Listener> listeners;
   Hash drawn{};
-  std::list<Guest> guests;
 };
 
 } // namespace occl::net

@@ -3,6 +3,7 @@
 #include "runtime/net/transport/rails/connecting.h"
 #include "runtime/net/transport/rails/offer.h"
 #include "runtime/net/transport/rails/pairs.h"
+#include "runtime/net/transport/rails/path_failures.h"
 #include "runtime/net/transport/tcp.h"
 
 #include <algorithm>
@@ -19,56 +20,69 @@ namespace {
 
 /// Of a pair, to each other. Fixed layout.
 struct TcpAddress {
-  RailPairs pairs;   // the lower rank's word
-  uint16_t port = 0; // of the higher rank; 0: it does not listen
-  std::array<uint16_t, 3> unused{};
-  Hash token{};
+  RailPairs pairs; // those of the lower rank count
+  /// The lower rank's, of its pairs: they are not tried, as nothing has come by them lately.
+  std::array<uint8_t, kMostRails> isLeftOut{};
+  /// The higher rank's, of its pairs: where it listens at its address; 0: it does not.
+  std::array<uint16_t, kMostRails> ports{};
+  Hash token{}; // the higher rank's
+
+  /// At which the higher rank, who has said this, is reached as this pair says.
+  uint16_t portFor(const RailPair &rail) const {
+    for (uint32_t i = 0; i < pairs.count; ++i)
+      if (const RailPair &other = pairs.pairs[i];
+          other.isAsMet == rail.isAsMet && (rail.isAsMet != 0 || other.ofSecond == rail.ofSecond))
+        return ports[i];
+    return 0;
+  }
 };
 
-/// The lower rank is the first of a pair, says which addresses make rails, and connects.
+/// The lower rank is the first of a pair, says which addresses make rails and which of them are
+/// tried, connects, and remembers what came of it. So the two cannot disagree.
 class TcpAttempt final : public Attempt {
 public:
   TcpAttempt(const RankPair &pair, const TcpOffer &mine, const TcpOffer &theirs, const Address &own,
              const Address &peer);
 
-  AttemptBytes address() const override;
+  AttemptBytes address() const override { return bytesOf<AttemptBytes>(said()); }
   Status connect(const AttemptBytes &ofPeer) override;
   StatusOr<bool> tryOut() override;
   bool worksAlready() const override { return true; }
+  /// Who connects says so once each call is answered or has failed, or when it waits no longer.
+  bool endsWithPeer() const override { return host.has_value(); }
   AttemptBytes tried() const override { return bytesOf<AttemptBytes>(working()); }
   void settle(const AttemptBytes &ofPeer) override;
   std::string text() const override;
   std::unique_ptr<Endpoint> finish(bootstrap::Descriptor met) override;
 
 private:
-  using Working = std::array<bool, kMostRails>;
+  using OfRails = std::array<bool, kMostRails>;
   struct Told {
     std::array<uint8_t, kMostRails> works{};
   };
 
   bool isMet(uint32_t index) const { return index == 0 && pairs.pairs[0].isAsMet != 0; }
+  Address ofFirst(const RailPair &rail) const;
+  Address ofSecond(const RailPair &rail) const;
+  Path pathOf(const RailPair &rail) const;
+  void leaveOut();
+  void listen();
+  TcpAddress said() const;
+  void remember() const;
   Told working() const;
-  void callAll(uint16_t port);
   RailSockets &sockets() { return caller ? caller->sockets : host->sockets; }
   std::string nameOf(const RailPair &pair, bool ofBoth) const;
-  std::string namesOf(bool areUsed) const;
+  std::string namesOf(const OfRails &which) const;
 
   const RankPair pair;
   const TcpOffer first, second; // the lower rank's
   const Address own, peer;      // of the connection by which they have met
   RailPairs pairs;
+  OfRails isLeftOut{}, isTried{}, isUsed{};
   std::optional<RailCaller> caller; // of the lower rank
   std::optional<RailHost> host;     // of the higher one
   RailSecret secret;
-  Working isUsed{};
-  uint32_t numUsed = 1;
 };
-
-RailPairs onlyMet() {
-  RailPairs pairs;
-  pairs.add({RailPair::kUnknown, RailPair::kUnknown, 1});
-  return pairs;
-}
 
 TcpAttempt::TcpAttempt(const RankPair &pair, const TcpOffer &mine, const TcpOffer &theirs,
                        const Address &own, const Address &peer)
@@ -78,61 +92,93 @@ TcpAttempt::TcpAttempt(const RankPair &pair, const TcpOffer &mine, const TcpOffe
   secret.key = pair.key;
   secret.first = std::min(pair.rank, pair.peer);
   secret.second = std::max(pair.rank, pair.peer);
-  if (pair.isFirst() || (pairs.count == 1 && isMet(0)))
+  if (pair.isFirst())
+    leaveOut();
+  else
+    listen();
+}
+
+Address TcpAttempt::ofFirst(const RailPair &rail) const {
+  Address address = pair.isFirst() ? own : peer;
+  if (rail.isAsMet == 0)
+    address.host = first.addresses[rail.ofFirst].host;
+  return address;
+}
+
+Address TcpAttempt::ofSecond(const RailPair &rail) const {
+  Address address = pair.isFirst() ? peer : own;
+  if (rail.isAsMet == 0)
+    address.host = second.addresses[rail.ofSecond].host;
+  return address;
+}
+
+/// Of the lower rank.
+Path TcpAttempt::pathOf(const RailPair &rail) const {
+  return {ofFirst(rail).host, ofSecond(rail).host, peer.host};
+}
+
+/// Where nothing came lately. Nothing at all is left out if data had to go by what its rank has
+/// excluded then.
+void TcpAttempt::leaveOut() {
+  bool isAnyLeft = false;
+  for (uint32_t i = 0; i < pairs.count; ++i) {
+    isLeftOut[i] = !isMet(i) && PathFailures::ofProcess().hasFailed(pathOf(pairs.pairs[i]));
+    isAnyLeft |= !isLeftOut[i];
+  }
+  if (!isAnyLeft)
+    isLeftOut = {};
+}
+
+void TcpAttempt::listen() {
+  std::vector<Address> addresses;
+  for (uint32_t i = 0; i < pairs.count; ++i)
+    if (!isMet(i))
+      addresses.push_back(ofSecond(pairs.pairs[i]));
+  if (addresses.empty())
     return;
-  if (auto listening = RailHost::listen(); listening.ok())
+  if (auto listening = RailHost::listen(addresses); listening.ok())
     host.emplace(std::move(*listening));
 }
 
-AttemptBytes TcpAttempt::address() const {
+TcpAddress TcpAttempt::said() const {
   TcpAddress address;
   address.pairs = pairs;
-  if (host) {
-    address.port = host->port();
-    address.token = host->token();
-  }
-  return bytesOf<AttemptBytes>(address);
+  std::ranges::copy(isLeftOut, address.isLeftOut.begin());
+  if (!host)
+    return address;
+  address.token = host->token();
+  for (uint32_t i = 0; i < pairs.count; ++i)
+    address.ports[i] = host->portAt(ofSecond(pairs.pairs[i]));
+  return address;
 }
 
 Status TcpAttempt::connect(const AttemptBytes &ofPeer) {
-  const auto address = recordOf<TcpAddress>(ofPeer);
-  if (pair.isFirst() && address.port != 0) {
-    secret.token = address.token;
-    callAll(address.port);
-  } else if (host) {
-    if (!fits(address.pairs, first, second))
-      return {StatusCode::Mismatch, "the peer's pairs of interfaces make no sense"};
-    pairs = address.pairs;
-    secret.token = host->token();
-  } else {
-    pairs = onlyMet();
+  const TcpAddress mine = said();
+  const auto theirs = recordOf<TcpAddress>(ofPeer);
+  const TcpAddress &ofLower = pair.isFirst() ? mine : theirs,
+                   &ofHigher = pair.isFirst() ? theirs : mine;
+  if (!fits(theirs.pairs, first, second))
+    return {StatusCode::Mismatch, "the peer's pairs of interfaces make no sense"};
+  pairs = ofLower.pairs;
+  secret.token = ofHigher.token;
+  if (pair.isFirst())
+    caller.emplace(secret);
+  for (uint32_t i = 0; i < pairs.count; ++i) {
+    const RailPair &rail = pairs.pairs[i];
+    const uint16_t port = ofHigher.portFor(rail);
+    isLeftOut[i] = ofLower.isLeftOut[i] != 0;
+    isTried[i] = !isMet(i) && !isLeftOut[i] && port != 0;
+    if (!isTried[i] || !caller)
+      continue;
+    Address to = ofSecond(rail);
+    to.port = port;
+    caller->call(i, ofFirst(rail), to);
   }
   return {};
 }
 
-void TcpAttempt::callAll(uint16_t port) {
-  caller.emplace(secret);
-  for (uint32_t i = 0; i < pairs.count; ++i) {
-    if (isMet(i))
-      continue;
-    const RailPair &rail = pairs.pairs[i];
-    Address from = own, to = peer;
-    if (rail.isAsMet == 0) {
-      from.host = first.addresses[rail.ofFirst].host;
-      to.host = second.addresses[rail.ofSecond].host;
-    }
-    to.port = port;
-    caller->call(i, from, to);
-  }
-}
-
 StatusOr<bool> TcpAttempt::tryOut() {
-  if (caller)
-    return caller->advance();
-  Working expected{};
-  for (uint32_t i = 0; i < pairs.count; ++i)
-    expected[i] = !isMet(i);
-  return !host || host->advance(secret, expected);
+  return caller ? caller->advance() : !host || host->advance(secret, isTried);
 }
 
 TcpAttempt::Told TcpAttempt::working() const {
@@ -145,9 +191,21 @@ TcpAttempt::Told TcpAttempt::working() const {
 
 void TcpAttempt::settle(const AttemptBytes &ofPeer) {
   const Told here = working(), there = recordOf<Told>(ofPeer);
-  numUsed = 0;
   for (uint32_t i = 0; i < pairs.count; ++i)
-    numUsed += isUsed[i] = here.works[i] != 0 && there.works[i] != 0;
+    isUsed[i] = here.works[i] != 0 && there.works[i] != 0;
+  if (caller)
+    remember();
+}
+
+/// Of two connections of one pair of addresses one may get through: then this works.
+void TcpAttempt::remember() const {
+  PathFailures &failures = PathFailures::ofProcess();
+  for (uint32_t i = 0; i < pairs.count; ++i)
+    if (isTried[i] && caller->isUnanswered(i))
+      failures.addFailure(pathOf(pairs.pairs[i]));
+  for (uint32_t i = 0; i < pairs.count; ++i)
+    if (isTried[i] && isUsed[i])
+      failures.remove(pathOf(pairs.pairs[i]));
 }
 
 /// "eth0", or "eth0 to ens3" if it has another name there.
@@ -162,26 +220,34 @@ std::string TcpAttempt::nameOf(const RailPair &rail, bool ofBoth) const {
 }
 
 /// Each once.
-std::string TcpAttempt::namesOf(bool areUsed) const {
+std::string TcpAttempt::namesOf(const OfRails &which) const {
   std::string names;
   std::set<std::string> seen;
   for (uint32_t i = 0; i < pairs.count; ++i)
     if (const std::string name = nameOf(pairs.pairs[i], true);
-        isUsed[i] == areUsed && !name.empty() && seen.insert(name).second)
+        which[i] && !name.empty() && seen.insert(name).second)
       names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
 std::string TcpAttempt::text() const {
-  const std::string used = namesOf(true), unused = namesOf(false);
+  OfRails hasFailed{};
+  for (uint32_t i = 0; i < pairs.count; ++i)
+    hasFailed[i] = !isUsed[i] && !isLeftOut[i];
+  const auto numUsed = std::ranges::count(isUsed, true);
+  const std::string used = namesOf(isUsed), failed = namesOf(hasFailed),
+                    leftOut = namesOf(isLeftOut);
   std::string text;
   if (numUsed > 1)
     text = std::to_string(numUsed) + " connections" + (used.empty() ? "" : " by " + used);
   else if (pairs.count > 1 || !isMet(0))
     text = used.empty() ? "as ranks have met" : "by " + used;
-  if (numUsed < pairs.count)
+  if (std::ranges::count(hasFailed, true) != 0)
     text += (text.empty() ? "" : "; ") + std::string("not all connections came about") +
-            (unused.empty() ? "" : ", by " + unused);
+            (failed.empty() ? "" : ", by " + failed);
+  if (std::ranges::count(isLeftOut, true) != 0)
+    text += "; not tried, as nothing has come that way lately" +
+            (leftOut.empty() ? "" : ": " + leftOut);
   return text;
 }
 
