@@ -4,25 +4,15 @@
 
 #include "compiler/analysis/StepWeights.h"
 #include "compiler/dialect/inst/Connections.h"
-#include "compiler/dialect/inst/Instruction.h"
+#include "compiler/dialect/inst/Step.h"
 #include "support/parallel.h"
-
-#include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace occl::analysis {
 
-/// An instruction of a rank.
-struct Step {
-  inst::Instruction instruction;
-  /// Handle of its mlir::Location; opaque here.
-  const void *location = nullptr;
-  /// Earlier steps of the rank, by position, of other thread blocks, that it waits for; ascending.
-  /// Empty before `inst-synchronize`.
-  llvm::SmallVector<uint32_t, 2> dependencies;
-};
+using inst::Step;
 
 /// What one rank has; sizes in chunks. The order of the steps is a valid order of execution.
 struct Rank {
@@ -30,7 +20,7 @@ struct Rank {
   uint32_t outputChunks = 0;
   uint32_t scratchChunks = 0;
   int32_t inPlaceOffset = 0;
-  std::vector<Step> steps;
+  inst::Steps steps;
 };
 
 struct Program {

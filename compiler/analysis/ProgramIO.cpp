@@ -1,49 +1,26 @@
 #include "compiler/analysis/ProgramIO.h"
 
-#include "compiler/dialect/KeptData.h"
 #include "compiler/dialect/ProgramHeader.h"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 using namespace mlir;
 
 namespace occl::analysis {
 
-using KeptProgram = dialect::KeptData<inst::InstDialect, inst::ProgramOp, Program>;
+/// The discardable attribute that InstVerify.cpp checks: transfers have identifiers below this.
+static constexpr llvm::StringLiteral kTransferBound = "inst.transfer_bound";
 
-static void readRank(inst::RankOp op, Rank &rank) {
-  llvm::DenseMap<Operation *, uint32_t> positions;
-  for (Operation &operation : op.getBody().front()) {
-    auto instruction = cast<inst::InstructionOpInterface>(operation);
-    Step &step = rank.steps.emplace_back();
-    step.instruction = instruction.getData();
-    step.location = operation.getLoc().getAsOpaquePointer();
-    for (Value token : operation.getOperands())
-      step.dependencies.push_back(positions.lookup(token.getDefiningOp()));
-    llvm::sort(step.dependencies);
-    if (!operation.use_empty())
-      positions[&operation] = static_cast<uint32_t>(rank.steps.size() - 1);
-  }
-}
-
-static void countTransfers(Program &program) {
-  program.numTransfers = 0;
-  for (const Rank &rank : program.ranks)
-    for (const Step &step : rank.steps)
-      forEachMessage(step.instruction.destinations, [&](const inst::Place &place) {
-        if (place.kind == inst::PlaceKind::Transfer)
-          program.numTransfers = std::max(program.numTransfers, place.index + 1);
-      });
-}
-
-static void readHeader(inst::ProgramOp op, const dialect::ProgramHeader &header, Program &program) {
+static void readHeader(inst::ProgramOp op, Program &program) {
+  const dialect::ProgramHeader header = dialect::headerOf(op);
   program.partChunks = static_cast<uint32_t>(header.partChunks);
   program.outOfPlace = header.outOfPlace;
   program.inPlace = header.inPlace;
   program.uniformChunks = op.getUniformChunks();
   program.depth = static_cast<uint32_t>(header.depth);
   program.defaultChannel = static_cast<uint32_t>(std::max(0, header.channel));
+  program.connections = *inst::unflattenConnections(op.getConnections());
   program.ranks.resize(static_cast<size_t>(header.numRanks));
   for (auto [r, rank] : llvm::enumerate(program.ranks)) {
     rank.inputChunks = static_cast<uint32_t>(header.inputChunks[r]);
@@ -53,49 +30,33 @@ static void readHeader(inst::ProgramOp op, const dialect::ProgramHeader &header,
   }
 }
 
-static void readSteps(inst::ProgramOp op, Program &program) {
-  program.connections = *inst::unflattenConnections(op.getConnections());
-  for (inst::RankOp rank : op.getBody().getOps<inst::RankOp>())
-    readRank(rank, program.ranks[rank.getRank()]);
+/// One more than the largest identifier of a transfer.
+static uint32_t boundOfTransfers(const Program &program) {
+  std::vector<uint32_t> bounds(program.ranks.size());
+  forEachRankAtOnce(program, [&](uint32_t r) {
+    uint32_t bound = 0;
+    auto consider = [&](const inst::Place &place) {
+      if (place.kind == inst::PlaceKind::Transfer)
+        bound = std::max(bound, place.index + 1);
+    };
+    for (const Step &step : program.ranks[r].steps) {
+      forEachMessage(step.instruction.sources, consider);
+      forEachMessage(step.instruction.destinations, consider);
+    }
+    bounds[r] = bound;
+  });
+  return bounds.empty() ? 0 : *std::max_element(bounds.begin(), bounds.end());
 }
-
-static void writeRank(const Rank &rank, uint32_t index, OpBuilder &builder, Location location) {
-  auto op = builder.create<inst::RankOp>(location, index);
-  OpBuilder body = OpBuilder::atBlockEnd(&op.getBody().emplaceBlock());
-  Type token = inst::TokenType::get(builder.getContext());
-  std::vector<Value> tokens;
-  tokens.reserve(rank.steps.size());
-  for (const Step &step : rank.steps) {
-    OperationState state(Location::getFromOpaquePointer(step.location),
-                         inst::operationName(opcodeOf(step.instruction)));
-    // All instruction ops have the same properties type up to its name; the record is set through
-    // the interface.
-    for (uint32_t dependency : step.dependencies)
-      state.operands.push_back(tokens[dependency]);
-    state.addTypes(token);
-    Operation *operation = body.create(state);
-    cast<inst::InstructionOpInterface>(operation).getData() = step.instruction;
-    tokens.push_back(operation->getResult(0));
-  }
-}
-
-static void writeRanks(const Program &program, inst::ProgramOp op) {
-  OpBuilder builder = OpBuilder::atBlockEnd(&op.getBody().front());
-  for (auto [index, rank] : llvm::enumerate(program.ranks))
-    writeRank(rank, static_cast<uint32_t>(index), builder, op.getLoc());
-}
-
-void keepPrograms(MLIRContext &context) { KeptProgram::begin(context); }
 
 Program takeProgram(inst::ProgramOp op) {
-  dialect::ProgramHeader header = dialect::headerOf(op);
-  std::optional<Program> kept = KeptProgram::take(op);
-  Program program = kept ? std::move(*kept) : Program();
-  readHeader(op, header, program);
-  if (!kept) {
-    readSteps(op, program);
-    countTransfers(program);
-  }
+  Program program;
+  readHeader(op, program);
+  for (inst::RankOp rank : op.getOps<inst::RankOp>())
+    program.ranks[rank.getRank()].steps = std::exchange(rank.getMutableSteps(), {});
+  if (auto bound = op->getAttrOfType<IntegerAttr>(kTransferBound))
+    program.numTransfers = static_cast<uint32_t>(bound.getInt());
+  else
+    program.numTransfers = boundOfTransfers(program);
   return program;
 }
 
@@ -107,14 +68,17 @@ void storeProgram(Program &&program, inst::ProgramOp op) {
   op.setDepth(program.depth);
   op.setUniformChunks(program.uniformChunks);
   op.setConnections(inst::flatten(program.connections));
-  op.getBody().front().clear();
-  if (!KeptProgram::store(std::move(program), op))
-    writeRanks(program, op);
-}
-
-void writeKeptPrograms(MLIRContext &context) {
-  if (auto [op, program] = KeptProgram::end(context); op)
-    writeRanks(program, op);
+  op->setDiscardableAttr(
+      kTransferBound,
+      Builder(op.getContext()).getI32IntegerAttr(static_cast<int32_t>(program.numTransfers)));
+  Block &body = op.getBody().front();
+  if (body.empty()) {
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      builder.create<inst::RankOp>(op.getLoc(), r);
+  }
+  for (inst::RankOp rank : body.getOps<inst::RankOp>())
+    rank.getMutableSteps() = std::move(program.ranks[rank.getRank()].steps);
 }
 
 } // namespace occl::analysis

@@ -1,4 +1,4 @@
-// Between inst IR and analysis::Program.
+// Moves programs out of inst IR and into it.
 #pragma once
 
 #include "compiler/analysis/Program.h"
@@ -6,21 +6,13 @@
 
 namespace occl::analysis {
 
-/// From now on, passes over this context hand programs on as data: storeProgram leaves the op
-/// without ranks and keeps its program beside it. Each pass does what it does otherwise; only what
-/// would be written and at once read again is not. `context` has loaded the inst dialect.
-void keepPrograms(mlir::MLIRContext &context);
-
-/// The program that `op` says; its verifier accepts `op` unless its program is kept. A kept one is
-/// handed over: until the next storeProgram `op` is without program.
+/// The program that `op` says; its verifier accepts `op`. The steps are moved, not copied: until
+/// storeProgram, the ranks of `op` have none.
 Program takeProgram(inst::ProgramOp op);
 
-/// Makes `op` say `program`: replaces its ranks, and the header's depth, scratch sizes, uniformity
-/// and connections. The rest of the header stays.
+/// Makes `op`, which has a rank for each of `program` or none at all, say `program`: its steps,
+/// which are moved, and of the header depth, scratch sizes, uniformity and connections. The rest of
+/// the header stays.
 void storeProgram(Program &&program, inst::ProgramOp op);
-
-/// Writes the ranks of a program that is kept, and keeps nothing from now on; for whoever looks at
-/// IR.
-void writeKeptPrograms(mlir::MLIRContext &context);
 
 } // namespace occl::analysis

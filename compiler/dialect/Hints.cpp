@@ -44,11 +44,11 @@ LogicalResult verifyHints(Operation *op, llvm::ArrayRef<int32_t> hints) {
   return success();
 }
 
-LogicalResult verifyHint(Operation *op, llvm::ArrayRef<int32_t> hints, int32_t hint) {
+LogicalResult verifyHint(EmitError emitError, llvm::ArrayRef<int32_t> hints, int32_t hint) {
   auto records = static_cast<int32_t>(hints.size() / kHintFields);
   if (hint >= -1 && hint < records)
     return success();
-  return op->emitOpError() << "names hint " << hint << " of " << records << " hints";
+  return emitError() << "names hint " << hint << " of " << records << " hints";
 }
 
 } // namespace occl::dialect

@@ -2,6 +2,8 @@
 // `hints`. None of it changes what the program means.
 #pragma once
 
+#include "compiler/dialect/FlatForm.h"
+
 #include "mlir/IR/Operation.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -37,6 +39,6 @@ void appendHint(llvm::SmallVectorImpl<int32_t> &hints, const HintRecord &record)
 mlir::LogicalResult verifyHints(mlir::Operation *op, llvm::ArrayRef<int32_t> hints);
 
 /// Checks that an op's hint is -1 or the number of a record of `hints`.
-mlir::LogicalResult verifyHint(mlir::Operation *op, llvm::ArrayRef<int32_t> hints, int32_t hint);
+mlir::LogicalResult verifyHint(EmitError emitError, llvm::ArrayRef<int32_t> hints, int32_t hint);
 
 } // namespace occl::dialect

@@ -21,17 +21,17 @@ std::optional<plan::Protocol> parseProtocol(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
-LogicalResult verifyRange(Operation *op, const ProgramHeader &header, int32_t rank,
+LogicalResult verifyRange(EmitError emitError, const ProgramHeader &header, int32_t rank,
                           plan::OperandKind buffer, int32_t index, int32_t count) {
   if (rank < 0 || rank >= header.numRanks)
-    return op->emitOpError() << "names rank " << rank << " of " << header.numRanks << " ranks";
+    return emitError() << "names rank " << rank << " of " << header.numRanks << " ranks";
   if (count < 1)
-    return op->emitOpError() << "needs a count of at least 1, got " << count;
+    return emitError() << "needs a count of at least 1, got " << count;
   int32_t size = header.sizesOf(buffer)[rank];
   if (index < 0 || index > size || count > size - index)
-    return op->emitOpError() << "names chunks [" << index << ", "
-                             << static_cast<int64_t>(index) + count << ") of " << bufferName(buffer)
-                             << " of rank " << rank << ", which has " << size << " chunks";
+    return emitError() << "names chunks [" << index << ", " << static_cast<int64_t>(index) + count
+                       << ") of " << bufferName(buffer) << " of rank " << rank << ", which has "
+                       << size << " chunks";
   return success();
 }
 
@@ -49,16 +49,17 @@ static LogicalResult verifySizes(Operation *op, const ProgramHeader &header, llv
 
 /// `requirements` is well-formed and names chunks that exist.
 static LogicalResult verifyRequirements(Operation *op, const ProgramHeader &header) {
+  auto emitError = [&] { return op->emitOpError(); };
   llvm::ArrayRef<int32_t> rest = header.requirements;
   while (!rest.empty()) {
     if (rest.size() < 4 || rest[3] < 0 || (rest.size() - 4) / 2 < static_cast<size_t>(rest[3]))
       return op->emitOpError("has requirements that end in the middle of one");
     int32_t count = rest[2];
-    if (failed(verifyRange(op, header, rest[0], plan::OperandKind::Output, rest[1], count)))
+    if (failed(verifyRange(emitError, header, rest[0], plan::OperandKind::Output, rest[1], count)))
       return failure();
     llvm::ArrayRef<int32_t> contributions = rest.slice(4, 2 * static_cast<size_t>(rest[3]));
     for (size_t i = 0; i < contributions.size(); i += 2)
-      if (failed(verifyRange(op, header, contributions[i], plan::OperandKind::Input,
+      if (failed(verifyRange(emitError, header, contributions[i], plan::OperandKind::Input,
                              contributions[i + 1], count)))
         return failure();
     rest = rest.drop_front(4 + contributions.size());

@@ -1,6 +1,8 @@
 // The header that programs of both dialects have (ProgramHeader.td), seen as plain data.
 #pragma once
 
+#include "compiler/dialect/FlatForm.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include "plan/model/plan.h"
@@ -58,7 +60,7 @@ template <typename ProgramOp> ProgramHeader headerOf(ProgramOp op) {
 mlir::LogicalResult verifyHeader(mlir::Operation *op, const ProgramHeader &header);
 
 /// Checks that [index, index + count) lies in `buffer` of `rank`, and that `rank` exists.
-mlir::LogicalResult verifyRange(mlir::Operation *op, const ProgramHeader &header, int32_t rank,
+mlir::LogicalResult verifyRange(EmitError emitError, const ProgramHeader &header, int32_t rank,
                                 plan::OperandKind buffer, int32_t index, int32_t count);
 
 /// "input", "output" or "scratch".

@@ -1,7 +1,8 @@
 #include "compiler/driver/Compiler.h"
 
-#include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
+#include "compiler/dialect/Hints.h"
+#include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/Chunk.h"
 #include "compiler/dialect/inst/Inst.h"
 #include "compiler/driver/Printing.h"
 #include "compiler/driver/Weights.h"
@@ -24,7 +25,6 @@ namespace occl::driver {
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
-  chunk::keepChunks(context);
   context.printOpOnDiagnostic(false); // a program's op is all of its IR
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     hasWarned |= diagnostic.getSeverity() == DiagnosticSeverity::Warning;
@@ -218,7 +218,9 @@ bool Compiler::applyOptions() {
                                program.getOutOfPlace())
                      .str());
   program.setSourceHash(llvm::formatv("{0:x-16}", hash).str());
-  return succeeded(program.verify());
+  // What the frontend makes of operations is right; to check them all would take time.
+  return succeeded(dialect::verifyHeader(program, dialect::headerOf(program))) &&
+         succeeded(dialect::verifyHints(program, program.getHints()));
 }
 
 bool Compiler::lower() {
@@ -229,23 +231,15 @@ bool Compiler::lower() {
 
 size_t Compiler::numOps() {
   auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
-  size_t number = 0;
-  if (program)
-    chunk::readChunks(program,
-                      [&](const chunk::ChunkProgram &chunks) { number = chunks.ops.size(); });
-  return number;
+  return program ? program.getOperations().ops.size() : 0;
 }
 
-ModuleOp Compiler::module() {
-  chunk::writeKeptChunks(context);
-  analysis::writeKeptPrograms(context);
-  return *ir;
-}
+ModuleOp Compiler::module() { return *ir; }
 
 /// Names source files as seen from the folder of the one that was compiled, so that a plan does not
 /// depend on where they lie.
-static void nameFilesFromMainFile(inst::ProgramOp program, plan::Plan &plan) {
-  auto mainFile = dyn_cast<NameLoc>(program.getLoc());
+static void nameFilesFromMainFile(Location program, plan::Plan &plan) {
+  auto mainFile = dyn_cast<NameLoc>(program);
   if (!mainFile)
     return;
   std::filesystem::path folder = std::filesystem::path(mainFile.getName().str()).parent_path();
@@ -264,7 +258,8 @@ Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &mean
   if (options.pipeline.orderThroughRanks)
     exporter::leaveOutRemoteDependencies(*plan);
   std::vector<std::string> files = plan->files;
-  nameFilesFromMainFile(program, *plan);
+  nameFilesFromMainFile(program.getLoc(), *plan);
+  ir = nullptr; // the proofs take memory, too
   plan::parallelFor(meanwhile ? 2 : 1, plan->instructions.size(), [&](size_t i) {
     if (i == 0)
       verified = plan::verifyPlan(*plan);

@@ -82,7 +82,8 @@ public:
   /// Runs the passes, unless the program is an inst.program already. Expects load() to have
   /// succeeded.
   bool lower();
-  /// The plan of the lowered program, if verifyPlan accepts it. Expects lower() to have succeeded.
+  /// The plan of the lowered program, if verifyPlan accepts it. Expects lower() to have succeeded;
+  /// there is no module() afterwards.
   /// `meanwhile`, if there is one, is called with it once, perhaps on another thread while it is
   /// verified.
   std::optional<plan::Plan>

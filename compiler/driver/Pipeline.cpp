@@ -1,7 +1,5 @@
 #include "compiler/driver/Pipeline.h"
 
-#include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -13,7 +11,8 @@ namespace occl::driver {
 namespace {
 
 void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
-  passes.addPass(passes::createChunkParallelize({options.instances, options.shareChannels}));
+  passes.addPass(passes::createChunkParallelize(
+      {.instances = options.instances, .shareChannels = options.shareChannels}));
   passes.addPass(passes::createChunkMarkFinal());
 }
 
@@ -24,24 +23,29 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
   if (options.multicast)
     passes.addPass(passes::createInstMergeMulticast());
   if (options.fuse)
-    passes.addPass(
-        passes::createInstFuse({options.reassociate, options.foldArrivals, options.maxFanOut}));
+    passes.addPass(passes::createInstFuse({.reassociate = options.reassociate,
+                                           .foldArrivals = options.foldArrivals,
+                                           .maxFanOut = options.maxFanOut}));
   if (options.aggregate)
-    passes.addPass(passes::createInstAggregate({options.joinsLocal()}));
+    passes.addPass(passes::createInstAggregate({.local = options.joinsLocal()}));
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
   std::vector<uint32_t> weights;
   if (options.weights)
     weights = options.weights->numbers();
-  passes.addPass(passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels,
-                                                       options.colors, options.layout,
-                                                       options.spreadsLocal(), weights}));
-  passes.addPass(passes::createInstSchedule({options.maxDepth, weights}));
+  passes.addPass(passes::createInstAssignThreadBlocks({.maxThreadBlocks = options.maxThreadBlocks,
+                                                       .maxChannels = options.maxChannels,
+                                                       .colors = options.colors,
+                                                       .layout = options.layout,
+                                                       .spreadLocal = options.spreadsLocal(),
+                                                       .weights = weights}));
+  passes.addPass(passes::createInstSchedule({.maxDepth = options.maxDepth, .weights = weights}));
   passes.addPass(passes::createInstSynchronize());
   if (options.directGroupSize != 0 || !options.directGroups.empty())
-    passes.addPass(passes::createInstUseDirectAccess(
-        {options.directGroupSize, options.directGroups, options.reassociate}));
+    passes.addPass(passes::createInstUseDirectAccess({.groupSize = options.directGroupSize,
+                                                      .groups = options.directGroups,
+                                                      .reassociate = options.reassociate}));
 }
 
 struct Phase {
@@ -62,11 +66,6 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
   timing.setEnabled(options.printTiming);
   timing.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   TimingScope root = timing.getRootScope();
-  // To verify IR takes longer than most passes, to write and read it as long as all of them.
-  if (options.verifyEach)
-    chunk::writeKeptChunks(*module.getContext());
-  else
-    analysis::keepPrograms(*module.getContext());
   for (const Phase &phase : kPhases) {
     TimingScope scope = root.nest(phase.name);
     PassManager passes(module.getContext(), ModuleOp::getOperationName());

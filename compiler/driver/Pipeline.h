@@ -55,7 +55,7 @@ struct PipelineOptions {
   std::optional<analysis::StepWeights> weights = {};
   /// Prints the time of each pass to standard error.
   bool printTiming = false;
-  /// Writes the program to IR after each pass and runs the dialects' verifiers on it.
+  /// Runs the dialects' verifiers after each pass.
   bool verifyEach = false;
 
 private:
@@ -71,8 +71,7 @@ private:
 ///                 inst-aggregate
 ///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize,
 ///                 inst-use-direct-access
-/// Errors are emitted as MLIR diagnostics. Unless `verifyEach` is set, the inst.program is kept as
-/// data (analysis::keepPrograms); if it is, the chunk.program is written as IR before all else.
+/// Errors are emitted as MLIR diagnostics.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
 } // namespace occl::driver

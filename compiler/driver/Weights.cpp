@@ -2,7 +2,6 @@
 
 #include "compiler/cost/StepCosts.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -77,12 +76,11 @@ StepWeights weightsOf(chunk::ProgramOp program, const Topology &machine) {
   if (program.getInputChunks().size() != machine.numRanks())
     return {};
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  chunk::readChunks(program, [&](const chunk::ChunkProgram &chunks) {
-    for (const chunk::ChunkOp &op : chunks.ops)
-      for (uint32_t source : chunks.sourcesOf(op))
-        if (int32_t from = chunks.ops[source].rank; from != op.rank)
-          pairs.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(op.rank)});
-  });
+  const chunk::ChunkProgram &chunks = program.getOperations();
+  for (const chunk::ChunkOp &op : chunks.ops)
+    for (uint32_t source : chunks.sourcesOf(op))
+      if (int32_t from = chunks.ops[source].rank; from != op.rank)
+        pairs.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(op.rank)});
   return weightsOf(machine, *dialect::parseProtocol(program.getProtocol()), std::move(pairs));
 }
 

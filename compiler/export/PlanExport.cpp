@@ -74,12 +74,12 @@ class Locations {
 public:
   explicit Locations(plan::PlanBuilder &builder) : builder(builder) {}
 
-  /// `handle` is that of an mlir::Location; kNoLocation if it names no place in a file.
-  uint32_t of(const void *handle) {
-    auto [entry, isNew] = known.try_emplace(handle, plan::kNoLocation);
+  /// kNoLocation if it names no place in a file.
+  uint32_t of(LocationAttr location) {
+    auto [entry, isNew] = known.try_emplace(location, plan::kNoLocation);
     if (!isNew)
       return entry->second;
-    if (FileLineColLoc place = findPlace(Location::getFromOpaquePointer(handle));
+    if (FileLineColLoc place = findPlace(location);
         place && place.getLine() > 0 && place.getColumn() > 0)
       entry->second = builder.location(builder.file(place.getFilename().str()), place.getLine(),
                                        place.getColumn());
@@ -88,7 +88,7 @@ public:
 
 private:
   plan::PlanBuilder &builder;
-  llvm::DenseMap<const void *, uint32_t> known;
+  llvm::DenseMap<Attribute, uint32_t> known;
 };
 
 class RankExport {
@@ -159,8 +159,7 @@ LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
     for (const Step &step : rank.steps)
       if (step.instruction.threadBlock < 0) {
         auto diagnostic = op.emitOpError("cannot become a plan before inst-assign-thread-blocks");
-        diagnostic.attachNote(Location::getFromOpaquePointer(step.location))
-            << "this has no thread block";
+        diagnostic.attachNote(step.location) << "this has no thread block";
         return diagnostic;
       }
   if (program.numTransfers > 0)
@@ -177,14 +176,8 @@ void addConnection(plan::PlanBuilder &builder, const inst::Connection &connectio
     builder.addConnection(connection.source, connection.channel, destinations);
 }
 
-} // namespace
-
-FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
-  Program program = analysis::takeProgram(op);
-  if (failed(checkReady(op, program)))
-    return failure();
+plan::Plan planOf(const Program &program, const dialect::ProgramHeader &header) {
   plan::PlanBuilder builder;
-  dialect::ProgramHeader header = dialect::headerOf(op);
   setHeader(builder.header(), header, program);
   for (const inst::Connection &connection : program.connections)
     addConnection(builder, connection);
@@ -194,6 +187,17 @@ FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
   addRequirements(builder, header.requirements);
   plan::Plan plan = std::move(builder).take();
   plan.average = canAverage(plan);
+  return plan;
+}
+
+} // namespace
+
+FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
+  Program program = analysis::takeProgram(op);
+  FailureOr<plan::Plan> plan = failure();
+  if (succeeded(checkReady(op, program)))
+    plan = planOf(program, dialect::headerOf(op));
+  analysis::storeProgram(std::move(program), op);
   return plan;
 }
 

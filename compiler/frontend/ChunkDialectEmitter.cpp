@@ -125,7 +125,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo 
   program.setSourceHash(sourceHash);
   if (!info.isStandard && info.requirements.empty())
     chunks = {}; // what nobody asks for need not be done
-  chunk::storeChunks(std::move(chunks), program);
+  program.getMutableOperations() = std::move(chunks);
   return module;
 }
 

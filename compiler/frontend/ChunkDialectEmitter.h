@@ -31,8 +31,7 @@ public:
     hints = next;
   }
 
-  /// A module of one chunk.program that holds what was emitted, as IR or as data
-  /// (chunk::keepChunks). Call once, last.
+  /// A module of one chunk.program that holds what was emitted. Call once, last.
   mlir::OwningOpRef<mlir::ModuleOp> finish(const ProgramInfo &info, const std::string &sourceHash);
 
 private:

@@ -1,6 +1,5 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 
 namespace occl::passes {
@@ -116,11 +115,8 @@ void markFinal(chunk::ChunkProgram &program, const dialect::ProgramHeader &heade
 
 class ChunkMarkFinalPass : public passes::impl::ChunkMarkFinalBase<ChunkMarkFinalPass> {
   void runOnOperation() override {
-    for (auto op : getOperation().getOps<chunk::ProgramOp>()) {
-      chunk::ChunkProgram program = chunk::takeChunks(op);
-      markFinal(program, dialect::headerOf(op));
-      chunk::storeChunks(std::move(program), op);
-    }
+    for (auto op : getOperation().getOps<chunk::ProgramOp>())
+      markFinal(op.getMutableOperations(), dialect::headerOf(op));
   }
 };
 

@@ -1,6 +1,5 @@
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 #include "plan/model/limits.h"
 
@@ -221,11 +220,9 @@ class ChunkParallelizePass : public passes::impl::ChunkParallelizeBase<ChunkPara
 
   void runOnOperation() override {
     for (auto op : getOperation().getOps<chunk::ProgramOp>()) {
-      chunk::ChunkProgram program = chunk::takeChunks(op);
       Parallelization parallelization(op, static_cast<int32_t>(instances), shareChannels);
-      if (failed(parallelization.run(program)))
+      if (failed(parallelization.run(op.getMutableOperations())))
         return signalPassFailure();
-      chunk::storeChunks(std::move(program), op);
     }
   }
 };

@@ -33,8 +33,7 @@ LogicalResult reportStuck(inst::ProgramOp op, const Program &program, const Step
   constexpr size_t kShown = 4;
   for (uint32_t step : llvm::ArrayRef(last.stuck).take_front(kShown)) {
     uint32_t rank = graph.rankOf(step);
-    diagnostic.attachNote(
-        Location::getFromOpaquePointer(program.ranks[rank].steps[graph.positionOf(step)].location))
+    diagnostic.attachNote(program.ranks[rank].steps[graph.positionOf(step)].location)
         << "this is stuck on rank " << rank;
   }
   return diagnostic;

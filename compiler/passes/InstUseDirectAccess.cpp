@@ -21,8 +21,7 @@ constexpr uint64_t kMaxClockWords = uint64_t{1} << 26;
 void warnOfKept(inst::ProgramOp op, const passes::KeptMessages &kept) {
   if (kept.kept() == 0)
     return;
-  InFlightDiagnostic warning =
-      emitWarning(kept.location ? Location::getFromOpaquePointer(kept.location) : op.getLoc());
+  InFlightDiagnostic warning = emitWarning(kept.location ? Location(kept.location) : op.getLoc());
   warning << kept.kept() << " of " << kept.all
           << " messages that could be direct accesses stay messages, this one the first: ";
   const char *separator = "";

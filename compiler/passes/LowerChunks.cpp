@@ -3,7 +3,6 @@
 #include "compiler/analysis/ProgramIO.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 
 namespace occl::passes {
@@ -76,7 +75,7 @@ private:
 class Lowering {
 public:
   explicit Lowering(chunk::ProgramOp op)
-      : op(op), header(dialect::headerOf(op)), chunks(chunk::takeChunks(op)), hints(op.getHints()),
+      : op(op), header(dialect::headerOf(op)), chunks(op.getOperations()), hints(op.getHints()),
         extents(header.numRanks, header.partChunks) {
     program.partChunks = static_cast<uint32_t>(header.partChunks);
     program.outOfPlace = header.outOfPlace;
@@ -212,7 +211,7 @@ private:
   /// The rank's next instruction. References to earlier ones of the rank end.
   inst::Instruction &append(int32_t rank, const ChunkOp &origin) {
     analysis::Step &step = program.ranks[rank].steps.emplace_back();
-    step.location = origin.location.getAsOpaquePointer();
+    step.location = origin.location;
     step.instruction.group = hint.aggregate;
     return step.instruction;
   }
@@ -226,13 +225,12 @@ private:
     state.addRegion()->emplaceBlock();
     auto lowered = cast<inst::ProgramOp>(builder.create(state));
     op.erase();
-    chunks = {};
     analysis::storeProgram(std::move(program), lowered);
   }
 
   chunk::ProgramOp op;
   dialect::ProgramHeader header;
-  chunk::ChunkProgram chunks;
+  const chunk::ChunkProgram &chunks; // those of op
   llvm::ArrayRef<int32_t> hints;
   Extents extents;
   analysis::Program program;

@@ -1,4 +1,5 @@
-// What passes over inst have in common: they work on an analysis::Program and write it back.
+// What passes over inst have in common: they move an analysis::Program out of IR, change it, and
+// move it back.
 #pragma once
 
 #include "compiler/analysis/ProgramIO.h"
@@ -46,14 +47,16 @@ analysis::Program changedCopy(analysis::Program &program, Change change) {
 }
 
 /// Calls transform(program, op), which returns a LogicalResult and reports its errors on op, for
-/// each inst.program of the module, and replaces it by the result.
+/// each inst.program of the module, whose op says afterwards what `program` has become, also after
+/// an error.
 template <typename Transform>
 mlir::LogicalResult transformPrograms(mlir::ModuleOp module, Transform transform) {
   for (auto op : module.getOps<inst::ProgramOp>()) {
     analysis::Program program = analysis::takeProgram(op);
-    if (mlir::failed(transform(program, op)))
-      return mlir::failure();
+    const mlir::LogicalResult result = transform(program, op);
     analysis::storeProgram(std::move(program), op);
+    if (mlir::failed(result))
+      return mlir::failure();
   }
   return mlir::success();
 }

@@ -165,3 +165,28 @@ chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2
   // expected-error @+1 {{names hint -2 of 1 hints}}
   %1 = chunk.copy %0 into output[0][0] hint -2
 }
+
+// -----
+
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  // expected-error @+1 {{expected an operation on chunks, got chunk.move}}
+  %0 = chunk.move input[0][0]
+}
+
+// -----
+
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  // expected-error @+1 {{expected the name of an earlier line, got %1}}
+  %0 = chunk.copy %1 into output[0][0]
+}
+
+// -----
+
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  %0 = chunk.read input[0][0]
+  // expected-error @+1 {{needs 1 sources, got 2}}
+  %1 = chunk.copy %0, %0 into output[0][0]
+}

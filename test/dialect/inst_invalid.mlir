@@ -340,3 +340,84 @@ inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2,
     %0 = inst.wait connection(0) count 2
   }
 }
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{expected an instruction, got inst.move}}
+    %0 = inst.move input[0] into output[0]
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{expected an instruction, got inst.gate}}
+    inst.gate input[0] into output[0]
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    %a = inst.copy input[0] into output[0]
+    // expected-error @+1 {{has the name '%a' of an earlier line}}
+    %a = inst.copy input[1] into output[1]
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{expected the name of an earlier line, got %1}}
+    %0 = inst.copy input[0] into output[0] after %1
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{expected a location, or an alias that is defined above}}
+    inst.copy input[0] into output[0] loc(#below)
+  }
+}
+#below = loc("a.coll":1:1)
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{names transfer 67108864; they are numbered below 67108864}}
+    inst.send input[0] into transfer(67108864)
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, inst.transfer_bound = 3 : i32} {
+  inst.rank 0 {
+    // expected-error @+1 {{names transfer 3; they are numbered below 3}}
+    inst.send input[0] into transfer(3)
+  }
+}
+
+// -----
+
+// expected-error @+1 {{needs a number up to 67108864 as inst.transfer_bound, got -1 : i32}}
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, inst.transfer_bound = -1 : i32} {
+  inst.rank 0 {
+  }
+}

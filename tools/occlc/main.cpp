@@ -204,8 +204,7 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
   app.add_flag_callback(
       "--no-fuse", [&options] { options.pipeline.fuse = false; },
       "keep receiving, reducing and sending apart");
-  app.add_flag("--verify-each", options.pipeline.verifyEach,
-               "check the IR after each pass, too (slow)");
+  app.add_flag("--verify-each", options.pipeline.verifyEach, "check the IR after each pass, too");
   app.add_flag("--print-pass-timing", options.pipeline.printTiming,
                "print the time of each pass to standard error");
 }

@@ -5,21 +5,13 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "plan/model/limits.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace occl;
 using namespace occl::chunk;
-using plan::OperandKind;
 
 #include "compiler/dialect/chunk/ChunkDialect.cpp.inc"
-#include "compiler/dialect/chunk/ChunkInterfaces.cpp.inc"
 
 void ChunkDialect::initialize() {
-  addTypes<
-#define GET_TYPEDEF_LIST
-#include "compiler/dialect/chunk/ChunkTypes.cpp.inc"
-      >();
   addOperations<
 #define GET_OP_LIST
 #include "compiler/dialect/chunk/ChunkOps.cpp.inc"
@@ -40,202 +32,73 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, llvm::StringRef
   properties.output_chunks = builder.getDenseI32ArrayAttr(outputChunks);
   properties.scratch_chunks = builder.getDenseI32ArrayAttr(scratchChunks);
   properties.in_place_offsets = builder.getDenseI32ArrayAttr(inPlaceOffsets);
-  state.addRegion()->emplaceBlock();
 }
 
-LogicalResult ProgramOp::verify() {
-  return success(succeeded(dialect::verifyHeader(*this, dialect::headerOf(*this))) &&
-                 succeeded(dialect::verifyHints(*this, getHints())));
-}
-
-int32_t ProgramOp::bufferChunks(int32_t rank, OperandKind buffer) {
-  return dialect::headerOf(*this).sizesOf(buffer)[rank];
-}
-
-//===--- ReadOp, CopyOp, ReduceOp: assembly ---===//
+//===--- The operations ---===//
 
 namespace {
 
-/// Where an op's result lies, as it is written: `buffer[rank][index] count n`.
-struct Place {
-  int32_t rank = 0;
-  OperandKind buffer = OperandKind::Input;
-  int32_t index = 0;
-  int32_t count = 1;
-};
+/// An error at an operation's place that begins with its name.
+InFlightDiagnostic errorAt(const ChunkOp &op) {
+  return emitError(op.location) << "'" << nameOf(op.kind) << "' ";
+}
 
-ParseResult parsePlace(OpAsmParser &parser, Place &place) {
-  llvm::SMLoc at = parser.getCurrentLocation();
-  llvm::StringRef name;
-  if (parser.parseKeyword(&name))
-    return failure();
-  if (name == "input")
-    place.buffer = OperandKind::Input;
-  else if (name == "output")
-    place.buffer = OperandKind::Output;
-  else if (name == "scratch")
-    place.buffer = OperandKind::Scratch;
-  else
-    return parser.emitError(at) << "expected input, output or scratch, got " << name;
-  if (parser.parseLSquare() || parser.parseInteger(place.rank) || parser.parseRSquare() ||
-      parser.parseLSquare() || parser.parseInteger(place.index) || parser.parseRSquare())
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("count")))
-    return parser.parseInteger(place.count);
+LogicalResult verifySources(const ChunkProgram &program, const ChunkOp &op, size_t position) {
+  const llvm::ArrayRef<uint32_t> sources = program.sourcesOf(op);
+  const size_t least = op.kind == ChunkOp::Kind::Read ? 0 : op.kind == ChunkOp::Kind::Copy ? 1 : 2;
+  if (sources.size() < least)
+    return errorAt(op) << "needs at least " << least << " sources, got " << sources.size();
+  if (op.kind != ChunkOp::Kind::Reduce && sources.size() > least)
+    return errorAt(op) << "needs " << least << " sources, got " << sources.size();
+  if (sources.size() >= plan::limits::kMaxOperands)
+    return errorAt(op) << "has " << sources.size() << " sources; a plan allows "
+                       << plan::limits::kMaxOperands - 1;
+  for (uint32_t source : sources) {
+    if (source >= position)
+      return errorAt(op) << "has a source that is no earlier operation";
+    const ChunkOp &producer = program.ops[source];
+    if (producer.count == op.count)
+      continue;
+    auto diagnostic = errorAt(op) << "stores " << op.count << " chunks, but a source has "
+                                  << producer.count;
+    diagnostic.attachNote(producer.location) << "the source is defined here";
+    return diagnostic;
+  }
   return success();
 }
 
-template <typename Op> void printPlace(OpAsmPrinter &printer, Op op) {
-  printer << dialect::bufferName(op.getBuffer()) << '[' << op.getRank() << "][" << op.getIndex()
-          << ']';
-  if (op.getCount() != 1)
-    printer << " count " << op.getCount();
-}
-
-/// Fills in the properties that all chunk ops have and finishes parsing.
-template <typename Op>
-ParseResult finishParsing(OpAsmParser &parser, OperationState &state, const Place &place) {
-  auto &properties = state.getOrAddProperties<typename Op::Properties>();
-  properties.rank = place.rank;
-  properties.buffer = place.buffer;
-  properties.index = place.index;
-  properties.count = place.count;
-  state.addTypes(ValueType::get(parser.getContext()));
-  return parser.parseOptionalAttrDict(state.attributes);
-}
-
-template <typename Op>
-ParseResult parseSourcesAndPlace(OpAsmParser &parser, OperationState &state) {
-  SmallVector<OpAsmParser::UnresolvedOperand> sources;
-  Place place;
-  if (parser.parseOperandList(sources) || parser.parseKeyword("into") ||
-      parsePlace(parser, place) ||
-      parser.resolveOperands(sources, ValueType::get(parser.getContext()), state.operands))
+/// Of the operation at `position`.
+LogicalResult verifyOperation(const ChunkProgram &program, const dialect::ProgramHeader &header,
+                              llvm::ArrayRef<int32_t> hints, size_t position) {
+  const ChunkOp &op = program.ops[position];
+  auto emitError = [&] { return errorAt(op); };
+  if (failed(verifySources(program, op, position)))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("channel")) &&
-      parser.parseInteger(state.getOrAddProperties<typename Op::Properties>().channel))
+  if ((op.final && op.kind != ChunkOp::Kind::Reduce) ||
+      (op.kind == ChunkOp::Kind::Read && (op.channel != -1 || op.hint != -1)))
+    return errorAt(op)
+           << "has what its kind of operation does not: a channel, a hint, or that it is final";
+  if (op.channel < -1 || op.channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
+    return errorAt(op) << "needs a channel below " << plan::limits::kMaxChannels << ", got "
+                       << op.channel;
+  if (failed(dialect::verifyHint(emitError, hints, op.hint)))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("hint")) &&
-      parser.parseInteger(state.getOrAddProperties<typename Op::Properties>().hint))
-    return failure();
-  if constexpr (std::is_same_v<Op, ReduceOp>)
-    state.getOrAddProperties<typename Op::Properties>().final =
-        succeeded(parser.parseOptionalKeyword("final"));
-  return finishParsing<Op>(parser, state, place);
-}
-
-template <typename Op> void printSourcesAndPlace(OpAsmPrinter &printer, Op op) {
-  printer << ' ' << op->getOperands() << " into ";
-  printPlace(printer, op);
-  if (op.getChannel() != -1)
-    printer << " channel " << op.getChannel();
-  if (op.getHint() != -1)
-    printer << " hint " << op.getHint();
-  if constexpr (std::is_same_v<Op, ReduceOp>)
-    if (op.getFinal())
-      printer << " final";
-  printer.printOptionalAttrDict(op->getDiscardableAttrDictionary().getValue());
-}
-
-/// Sets the properties that all chunk ops have. The result has as many chunks as the first source.
-template <typename Op>
-void buildFromSources(OpBuilder &builder, OperationState &state, ValueRange sources, int32_t rank,
-                      OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
-  auto &properties = state.getOrAddProperties<typename Op::Properties>();
-  properties.rank = rank;
-  properties.buffer = buffer;
-  properties.index = index;
-  properties.count = sources.front().getDefiningOp<ChunkOpInterface>().getCount();
-  properties.channel = channel;
-  properties.hint = hint;
-  state.addOperands(sources);
-  state.addTypes(ValueType::get(builder.getContext()));
-}
-
-LogicalResult verifyPlace(ChunkOpInterface op) {
-  auto program = cast<ProgramOp>(op->getParentOp());
-  return dialect::verifyRange(op, dialect::headerOf(program), op.getRank(), op.getBuffer(),
-                              op.getIndex(), op.getCount());
-}
-
-LogicalResult verifySources(ChunkOpInterface op, int32_t channel, int32_t hint) {
-  for (Value source : op->getOperands()) {
-    auto producer = source.getDefiningOp<ChunkOpInterface>();
-    if (producer.getCount() == op.getCount())
-      continue;
-    auto diagnostic = op->emitOpError() << "stores " << op.getCount()
-                                        << " chunks, but a source has " << producer.getCount();
-    diagnostic.attachNote(producer->getLoc()) << "the source is defined here";
-    return diagnostic;
-  }
-  if (channel < -1 || channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
-    return op->emitOpError() << "needs a channel below " << plan::limits::kMaxChannels << ", got "
-                             << channel;
-  if (failed(dialect::verifyHint(op, cast<ProgramOp>(op->getParentOp()).getHints(), hint)))
-    return failure();
-  return verifyPlace(op);
+  return dialect::verifyRange(emitError, header, op.rank, op.buffer, op.index, op.count);
 }
 
 } // namespace
 
-ParseResult ReadOp::parse(OpAsmParser &parser, OperationState &state) {
-  Place place;
-  return failure(parsePlace(parser, place) || finishParsing<ReadOp>(parser, state, place));
+LogicalResult ProgramOp::verify() {
+  const dialect::ProgramHeader header = dialect::headerOf(*this);
+  if (failed(dialect::verifyHeader(*this, header)) ||
+      failed(dialect::verifyHints(*this, getHints())))
+    return failure();
+  const ChunkProgram &program = getOperations();
+  for (size_t i = 0; i < program.ops.size(); ++i)
+    if (failed(verifyOperation(program, header, getHints(), i)))
+      return failure();
+  return success();
 }
-
-void ReadOp::print(OpAsmPrinter &printer) {
-  printer << ' ';
-  printPlace(printer, *this);
-  printer.printOptionalAttrDict((*this)->getDiscardableAttrDictionary().getValue());
-}
-
-void ReadOp::build(OpBuilder &builder, OperationState &state, int32_t rank, OperandKind buffer,
-                   int32_t index, int32_t count) {
-  Properties &properties = state.getOrAddProperties<Properties>();
-  properties.rank = rank;
-  properties.buffer = buffer;
-  properties.index = index;
-  properties.count = count;
-  state.addTypes(ValueType::get(builder.getContext()));
-}
-
-LogicalResult ReadOp::verify() { return verifyPlace(*this); }
-
-ParseResult CopyOp::parse(OpAsmParser &parser, OperationState &state) {
-  return parseSourcesAndPlace<CopyOp>(parser, state);
-}
-
-void CopyOp::print(OpAsmPrinter &printer) { printSourcesAndPlace(printer, *this); }
-
-void CopyOp::build(OpBuilder &builder, OperationState &state, Value source, int32_t rank,
-                   OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
-  buildFromSources<CopyOp>(builder, state, source, rank, buffer, index, channel, hint);
-}
-
-LogicalResult CopyOp::verify() { return verifySources(*this, getChannel(), getHint()); }
-
-ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &state) {
-  return parseSourcesAndPlace<ReduceOp>(parser, state);
-}
-
-void ReduceOp::print(OpAsmPrinter &printer) { printSourcesAndPlace(printer, *this); }
-
-void ReduceOp::build(OpBuilder &builder, OperationState &state, ValueRange sources, int32_t rank,
-                     OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
-  buildFromSources<ReduceOp>(builder, state, sources, rank, buffer, index, channel, hint);
-}
-
-LogicalResult ReduceOp::verify() {
-  if (getSources().size() < 2)
-    return emitOpError() << "needs at least 2 sources, got " << getSources().size();
-  if (getSources().size() >= plan::limits::kMaxOperands)
-    return emitOpError() << "has " << getSources().size() << " sources; a plan allows "
-                         << plan::limits::kMaxOperands - 1;
-  return verifySources(*this, getChannel(), getHint());
-}
-
-#define GET_TYPEDEF_CLASSES
-#include "compiler/dialect/chunk/ChunkTypes.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "compiler/dialect/chunk/ChunkOps.cpp.inc"

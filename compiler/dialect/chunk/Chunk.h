@@ -1,7 +1,8 @@
 // The chunk dialect: what moves. ChunkOps.td documents the ops.
 #pragma once
 
-#include "compiler/dialect/Properties.h"
+#include "compiler/dialect/chunk/ChunkAssembly.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -11,10 +12,6 @@
 #include "mlir/IR/OpImplementation.h"
 
 #include "compiler/dialect/chunk/ChunkDialect.h.inc"
-#include "compiler/dialect/chunk/ChunkInterfaces.h.inc"
-
-#define GET_TYPEDEF_CLASSES
-#include "compiler/dialect/chunk/ChunkTypes.h.inc"
 
 #define GET_OP_CLASSES
 #include "compiler/dialect/chunk/ChunkOps.h.inc"

@@ -6,19 +6,9 @@ include "compiler/dialect/ProgramHeader.td"
 include "compiler/dialect/Properties.td"
 include "mlir/IR/BuiltinAttributes.td"
 
-def Chunk_ChunkOpInterface : OpInterface<"ChunkOpInterface"> {
-  let cppNamespace = "::occl::chunk";
-  let description = "An op whose result is the content of `count` chunks of `buffer` of `rank`, from `index`.";
-  let methods = [
-    InterfaceMethod<"", "int32_t", "getRank", (ins), "", "return $_op.getProperties().rank;">,
-    InterfaceMethod<"", "::occl::plan::OperandKind", "getBuffer", (ins), "", "return $_op.getProperties().buffer;">,
-    InterfaceMethod<"", "int32_t", "getIndex", (ins), "", "return $_op.getProperties().index;">,
-    InterfaceMethod<"", "int32_t", "getCount", (ins), "", "return $_op.getProperties().count;">,
-  ];
-}
+def OperationsProperty : FlatProperty<"::occl::chunk::ChunkProgram", "operations, with locations">;
 
-def Chunk_ProgramOp : Op<Chunk_Dialect, "program", [IsolatedFromAbove, SingleBlock, NoTerminator,
-                                                    NoRegionArguments]> {
+def Chunk_ProgramOp : Op<Chunk_Dialect, "program"> {
   let summary = "an algorithm, elaborated for fixed parameters";
   let description = [{
     ```mlir
@@ -30,77 +20,35 @@ def Chunk_ProgramOp : Op<Chunk_Dialect, "program", [IsolatedFromAbove, SingleBlo
       ...
     }
     ```
-    `hints` is flat, four numbers a record (compiler/dialect/Hints.h): into how many parts to cut, aggregation group,
-    thread blocks of sender and receiver. Ops name their record.
+    The operations are data of the op, one a line. Each has a value: the content of `count` chunks of a rank's buffer.
+
+    | operation | what it does |
+    |---|---|
+    | `chunk.read input[rank][index] count n` | the present content of a range |
+    | `chunk.copy %v into output[rank][index] count n channel c hint h` | copies a value, of as many chunks |
+    | `chunk.reduce %a, %b into output[rank][index] count n channel c hint h final` | folds values of as many chunks, of any ranks, from left to right; `final` marks a reduction that completes its chunks |
+
+    A count of 1 is not written, nor that nothing is asked for. `hints` is flat, four numbers a record
+    (compiler/dialect/Hints.h): into how many parts to cut, aggregation group, thread blocks of sender and receiver.
+    Operations name their record.
   }];
-  let arguments = !con(programHeader, (ins DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$hints));
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$algorithm `implements` $collective `ranks` $num_ranks attr-dict-with-keyword $body";
+  let arguments = !con(programHeader, (ins DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$hints,
+                                           OperationsProperty:$operations));
+  let assemblyFormat = [{
+    $algorithm `implements` $collective `ranks` $num_ranks attr-dict-with-keyword custom<Operations>($operations)
+  }];
   let skipDefaultBuilders = 1;
   let builders = [
-    // With an empty body; sizes and offsets have one entry a rank; the rest has defaults, to be changed by setters.
+    // Without operations; sizes and offsets have one entry a rank; the rest has defaults, to be changed by setters.
     OpBuilder<(ins "::llvm::StringRef":$algorithm, "::llvm::StringRef":$collective,
                    "::llvm::ArrayRef<int32_t>":$inputChunks, "::llvm::ArrayRef<int32_t>":$outputChunks,
                    "::llvm::ArrayRef<int32_t>":$scratchChunks, "::llvm::ArrayRef<int32_t>":$inPlaceOffsets)>,
   ];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Size in chunks of a rank's buffer; `rank` and `buffer` are in range.
-    int32_t bufferChunks(int32_t rank, ::occl::plan::OperandKind buffer);
-  }];
-}
-
-class Chunk_ChunkOp<string mnemonic> : Op<Chunk_Dialect, mnemonic, [
-    HasParent<"ProgramOp">, Chunk_ChunkOpInterface]> {
-  let results = (outs Chunk_ValueType:$result);
-  let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
-  let skipDefaultBuilders = 1;
-}
-
-def Chunk_ReadOp : Chunk_ChunkOp<"read"> {
-  let summary = "the present content of a range: `chunk.read input[rank][index] count n`";
-  let arguments = (ins Int32Property<"rank">:$rank, BufferProperty:$buffer, Int32Property<"first chunk">:$index,
-                       CountProperty:$count);
-  let builders = [
-    OpBuilder<(ins "int32_t":$rank, "::occl::plan::OperandKind":$buffer, "int32_t":$index,
-                   CArg<"int32_t", "1">:$count)>,
-  ];
-}
-
-def Chunk_CopyOp : Chunk_ChunkOp<"copy"> {
-  let summary = "copies a value: `chunk.copy %v into output[rank][index] channel c hint h`";
-  let description = "The result is the content of the destination, of as many chunks as the source.";
-  let arguments = (ins Chunk_ValueType:$source, Int32Property<"rank">:$rank, BufferProperty:$buffer,
-                       Int32Property<"first chunk">:$index, CountProperty:$count, ChannelProperty:$channel,
-                       HintProperty:$hint);
-  let builders = [
-    OpBuilder<(ins "::mlir::Value":$source, "int32_t":$rank, "::occl::plan::OperandKind":$buffer,
-                   "int32_t":$index, CArg<"int32_t", "-1">:$channel, CArg<"int32_t", "-1">:$hint)>,
-  ];
-  let extraClassDeclaration = [{
-    int32_t getChannel() { return getProperties().channel; }
-    int32_t getHint() { return getProperties().hint; }
-  }];
-}
-
-def Chunk_ReduceOp : Chunk_ChunkOp<"reduce"> {
-  let summary = "folds values from left to right: `chunk.reduce %a, %b into output[rank][index] channel c hint h final`";
-  let description = [{
-    The sources have equal counts and may lie on any ranks. `final` marks a reduction that completes its chunks.
-  }];
-  let arguments = (ins Variadic<Chunk_ValueType>:$sources, Int32Property<"rank">:$rank, BufferProperty:$buffer,
-                       Int32Property<"first chunk">:$index, CountProperty:$count, ChannelProperty:$channel,
-                       HintProperty:$hint, FinalProperty:$final);
-  let builders = [
-    OpBuilder<(ins "::mlir::ValueRange":$sources, "int32_t":$rank, "::occl::plan::OperandKind":$buffer,
-                   "int32_t":$index, CArg<"int32_t", "-1">:$channel, CArg<"int32_t", "-1">:$hint)>,
-  ];
-  let extraClassDeclaration = [{
-    int32_t getChannel() { return getProperties().channel; }
-    int32_t getHint() { return getProperties().hint; }
-    bool getFinal() { return getProperties().final; }
-    void setFinal(bool final) { getProperties().final = final; }
+    const ::occl::chunk::ChunkProgram &getOperations() { return getProperties().operations; }
+    /// To be moved out, changed and moved in again: nothing is copied.
+    ::occl::chunk::ChunkProgram &getMutableOperations() { return getProperties().operations; }
   }];
 }
 

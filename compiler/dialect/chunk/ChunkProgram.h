@@ -1,18 +1,19 @@
-// A chunk.program's operations as plain data, and the way out of and into IR.
+// The operations of a chunk.program as plain data: the property of its op, and what the passes work
+// on.
 #pragma once
 
-#include "compiler/dialect/chunk/Chunk.h"
+#include "compiler/dialect/FlatForm.h"
+#include "plan/model/plan.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace occl::chunk {
 
-/// A chunk.read, chunk.copy or chunk.reduce: its value is the content of `count` chunks of `buffer`
+/// A read, copy or reduction: its value is the content of `count` chunks of `buffer`
 /// of `rank`, from `index` on.
 struct ChunkOp {
   enum class Kind : uint8_t { Read, Copy, Reduce };
@@ -27,13 +28,17 @@ struct ChunkOp {
   int32_t hint = -1;
   uint32_t firstSource = 0; // in the program's sources
   uint32_t numSources = 0;
-  mlir::LocationAttr location;
+  mlir::LocationAttr location; // not null in IR
+
+  bool operator==(const ChunkOp &) const = default;
 };
 
 /// The operations of all ranks in textual order; they are named by their positions.
 struct ChunkProgram {
   std::vector<ChunkOp> ops;
   std::vector<uint32_t> sources; // of all ops: earlier ones, with as many chunks
+
+  bool operator==(const ChunkProgram &) const = default;
 
   llvm::ArrayRef<uint32_t> sourcesOf(const ChunkOp &op) const {
     return llvm::ArrayRef(sources).slice(op.firstSource, op.numSources);
@@ -48,22 +53,8 @@ struct ChunkProgram {
   }
 };
 
-/// From now on, programs of this context are handed on as data: storeChunks leaves the op with an
-/// empty body and keeps its operations beside it. Millions of ops are not made only to be read and
-/// freed by the next pass. `context` has loaded the chunk dialect.
-void keepChunks(mlir::MLIRContext &context);
-
-/// The operations of `program`; its verifier accepts it unless they are kept. Kept ones are handed
-/// over: until the next storeChunks `program` is without them.
-ChunkProgram takeChunks(ProgramOp program);
-
-/// Replaces the operations of `program`.
-void storeChunks(ChunkProgram &&chunks, ProgramOp program);
-
-/// Calls fn with the operations of `program`, which stay where they are.
-void readChunks(ProgramOp program, llvm::function_ref<void(const ChunkProgram &)> fn);
-
-/// Writes the operations that are kept, and keeps nothing from now on; for whoever looks at IR.
-void writeKeptChunks(mlir::MLIRContext &context);
+/// What FlatForm.h asks for of a property.
+dialect::FlatForm flatten(const ChunkProgram &program);
+bool unflatten(const dialect::FlatForm &flat, ChunkProgram &program);
 
 } // namespace occl::chunk

@@ -5,45 +5,76 @@
 #include "compiler/dialect/inst/Inst.h"
 #include "plan/model/limits.h"
 
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
 
 using namespace mlir;
 using namespace occl;
 using namespace occl::inst;
 
+/// A discardable attribute: transfers have identifiers below this 32-bit integer. It spares passes
+/// a look at all instructions (analysis::takeProgram).
+static constexpr llvm::StringLiteral kTransferBound = "inst.transfer_bound";
+
 static plan::OperandKind bufferOf(PlaceKind kind) { return static_cast<plan::OperandKind>(kind); }
 
-LogicalResult inst::verifyInstruction(Operation *op) {
-  auto instruction = cast<InstructionOpInterface>(op);
-  const Instruction &data = instruction.getData();
-  auto rank = cast<RankOp>(op->getParentOp());
-  dialect::ProgramHeader header = dialect::headerOf(cast<ProgramOp>(rank->getParentOp()));
-  if (!hasShapeOf(instruction.getOpcode(), data))
-    return op->emitOpError("has operands of another shape than its kind of instruction takes");
-  if (data.sources.size() + data.destinations.size() > plan::limits::kMaxOperands)
-    return op->emitOpError() << "has " << data.sources.size() + data.destinations.size()
-                             << " operands; a plan allows " << plan::limits::kMaxOperands;
-  if (data.extent >= static_cast<uint32_t>(header.partChunks))
-    return op->emitOpError() << "needs an extent below the " << header.partChunks
-                             << " chunks of a part, got " << data.extent;
-  if (data.threadBlock < -1 ||
-      data.threadBlock >= static_cast<int32_t>(plan::limits::kMaxThreadBlocks))
-    return op->emitOpError() << "needs a thread block below " << plan::limits::kMaxThreadBlocks
-                             << ", got " << data.threadBlock;
-  if (data.group < -1)
-    return op->emitOpError() << "is of group " << data.group
-                             << "; groups are numbered from 0, and -1 is none";
-  if (static_cast<int32_t>(data.count) < 1)
-    return op->emitOpError() << "needs a count of at least 1, got " << data.count;
-  for (const Places *places : {&data.sources, &data.destinations})
+/// An error at a step's place that begins with its name.
+static InFlightDiagnostic errorAt(const Step &step) {
+  return emitError(step.location) << "'" << nameOf(opcodeOf(step.instruction)) << "' ";
+}
+
+static LogicalResult verifyPlaces(const dialect::ProgramHeader &header, uint32_t rank,
+                                  const Step &step) {
+  auto emitError = [&] { return errorAt(step); };
+  const Instruction &instruction = step.instruction;
+  for (const Places *places : {&instruction.sources, &instruction.destinations})
     for (Place place : *places)
-      if (place.isPeer() && instruction.getOpcode() != plan::Opcode::LoadReduceStore)
-        return op->emitOpError("names another rank's buffer, which only load_reduce_store may");
-      else if (place.isLocal() && failed(dialect::verifyRange(
-                                      op, header, static_cast<int32_t>(place.owner(rank.getRank())),
+      if (place.isLocal() &&
+          failed(dialect::verifyRange(emitError, header, static_cast<int32_t>(place.owner(rank)),
                                       bufferOf(place.kind), static_cast<int32_t>(place.index),
-                                      static_cast<int32_t>(data.count))))
+                                      static_cast<int32_t>(instruction.count))))
         return failure();
+  return success();
+}
+
+/// Of the rank's step at `position`.
+static LogicalResult verifyStep(const dialect::ProgramHeader &header, uint32_t rank,
+                                const Step &step, size_t position) {
+  const Instruction &instruction = step.instruction;
+  if (!hasShapeOf(opcodeOf(instruction), instruction))
+    return errorAt(step) << "has operands of another shape than its kind of instruction takes";
+  if (size_t operands = instruction.sources.size() + instruction.destinations.size();
+      operands > plan::limits::kMaxOperands)
+    return errorAt(step) << "has " << operands << " operands; a plan allows "
+                         << plan::limits::kMaxOperands;
+  if (instruction.extent >= static_cast<uint32_t>(header.partChunks))
+    return errorAt(step) << "needs an extent below the " << header.partChunks
+                         << " chunks of a part, got " << instruction.extent;
+  if (instruction.threadBlock < -1 ||
+      instruction.threadBlock >= static_cast<int32_t>(plan::limits::kMaxThreadBlocks))
+    return errorAt(step) << "needs a thread block below " << plan::limits::kMaxThreadBlocks
+                         << ", got " << instruction.threadBlock;
+  if (instruction.group < -1)
+    return errorAt(step) << "is of group " << instruction.group
+                         << "; groups are numbered from 0, and -1 is none";
+  if (static_cast<int32_t>(instruction.count) < 1)
+    return errorAt(step) << "needs a count of at least 1, got " << instruction.count;
+  const auto &before = step.dependencies;
+  if (!before.empty() &&
+      (before.back() >= position ||
+       std::adjacent_find(before.begin(), before.end(), std::greater_equal<>()) != before.end()))
+    return errorAt(step) << "waits for what are not ascending positions of earlier instructions";
+  return verifyPlaces(header, rank, step);
+}
+
+LogicalResult RankOp::verify() {
+  dialect::ProgramHeader header = dialect::headerOf(cast<ProgramOp>((*this)->getParentOp()));
+  for (auto [position, step] : llvm::enumerate(getSteps()))
+    if (failed(verifyStep(header, getRank(), step, position)))
+      return failure();
   return success();
 }
 
@@ -73,119 +104,180 @@ namespace {
 
 /// One end of a message.
 struct End {
-  Operation *op;
-  uint32_t rank, count, extent;
+  const Step *step;
+  uint32_t rank;
+  bool isSend;
 };
 
-/// The ends of all messages of one transfer or connection.
-struct Ends {
-  SmallVector<End, 1> sends;
-  SmallVector<End, 1> receives;
+/// Ends by the number of their transfer or connection, those of each in the order in which they
+/// were added: all are counted, then added.
+class EndsByNumber {
+public:
+  void count(uint32_t number) {
+    if (first.size() < size_t{number} + 2)
+      first.resize(size_t{number} + 2);
+    ++first[size_t{number} + 1];
+  }
+  void endCounting() {
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    ends.resize(first.empty() ? 0 : first.back());
+    next = first;
+  }
+  void add(uint32_t number, End end) { ends[next[number]++] = end; }
+
+  uint32_t size() const { return first.empty() ? 0 : static_cast<uint32_t>(first.size() - 1); }
+  llvm::ArrayRef<End> of(uint32_t number) const {
+    if (number >= size())
+      return {};
+    return llvm::ArrayRef(ends).slice(first[number], first[number + 1] - first[number]);
+  }
+
+private:
+  std::vector<size_t> first, next;
+  std::vector<End> ends;
 };
 
+/// Of a program whose ranks are there, in their order.
 class MessageVerifier {
 public:
   explicit MessageVerifier(ProgramOp program)
-      : program(program), connections(*unflattenConnections(program.getConnections())),
-        byConnection(connections.size()) {}
+      : program(program), connections(*unflattenConnections(program.getConnections())) {
+    if (auto bound = program->getAttrOfType<IntegerAttr>(kTransferBound))
+      transferBound = static_cast<uint32_t>(bound.getInt());
+  }
 
   LogicalResult verify() {
-    for (RankOp rank : program.getOps<RankOp>())
-      for (Operation &op : rank.getBody().front())
-        if (failed(collect(&op, rank.getRank())))
-          return failure();
-    for (auto &[id, ends] : byTransfer)
-      if (failed(verifyTransfer(id, ends)))
+    if (failed(collect()))
+      return failure();
+    for (uint32_t id = 0; id < byTransfer.size(); ++id)
+      if (failed(verifyTransfer(id, byTransfer.of(id))))
         return failure();
-    for (auto [i, ends] : llvm::enumerate(byConnection))
-      if (failed(verifyConnection(i, ends)))
+    for (uint32_t i = 0; i < connections.size(); ++i)
+      if (failed(verifyConnection(i, byConnection.of(i))))
         return failure();
     return success();
   }
 
 private:
-  LogicalResult collect(Operation *op, uint32_t rank) {
-    auto instruction = dyn_cast<InstructionOpInterface>(op);
-    if (!instruction)
-      return op->emitOpError("is no instruction");
-    const Instruction &data = instruction.getData();
-    for (const Places *places : {&data.sources, &data.destinations})
-      for (Place place : *places) {
-        if (place.isLocal())
-          continue;
-        if (place.kind == PlaceKind::Connection && place.index >= connections.size())
-          return op->emitOpError()
-                 << "names connection " << place.index << " of " << connections.size();
-        if (place.kind == PlaceKind::Connection &&
-            connections[place.index].isCounter != data.isControl())
-          return op->emitOpError() << "names connection " << place.index << ", which is "
-                                   << (data.isControl() ? "no counter" : "a counter");
-        Ends &ends =
-            place.kind == PlaceKind::Transfer ? byTransfer[place.index] : byConnection[place.index];
-        (places == &data.sources ? ends.receives : ends.sends)
-            .push_back({op, rank, data.count, data.extent});
+  /// Calls fn(step, place, rank, isSend) for all that are messages.
+  template <typename Function> void forEachEnd(Function fn) {
+    for (RankOp rank : program.getOps<RankOp>())
+      for (const Step &step : rank.getSteps()) {
+        for (const Place &place : step.instruction.sources)
+          if (!place.isLocal())
+            fn(step, place, rank.getRank(), false);
+        for (const Place &place : step.instruction.destinations)
+          if (!place.isLocal())
+            fn(step, place, rank.getRank(), true);
       }
+  }
+
+  LogicalResult collect() {
+    LogicalResult result = success();
+    forEachEnd([&](const Step &step, const Place &place, uint32_t, bool) {
+      if (failed(result) || failed(result = verifyNumber(step, place)))
+        return;
+      (place.kind == PlaceKind::Transfer ? byTransfer : byConnection).count(place.index);
+    });
+    if (failed(result))
+      return failure();
+    byTransfer.endCounting();
+    byConnection.endCounting();
+    forEachEnd([&](const Step &step, const Place &place, uint32_t rank, bool isSend) {
+      (place.kind == PlaceKind::Transfer ? byTransfer : byConnection)
+          .add(place.index, {&step, rank, isSend});
+    });
     return success();
   }
 
-  LogicalResult verifyTransfer(uint32_t id, const Ends &ends) {
-    Operation *any = ends.sends.empty() ? ends.receives.front().op : ends.sends.front().op;
-    if (ends.sends.size() != 1 || ends.receives.empty())
-      return any->emitOpError() << "transfer " << id << " needs one sender and a receiver, got "
-                                << ends.sends.size() << " and " << ends.receives.size();
-    llvm::SmallDenseSet<uint32_t> ranks = {ends.sends.front().rank};
-    for (const End &end : ends.receives) {
-      if (!ranks.insert(end.rank).second)
-        return end.op->emitOpError() << "transfer " << id << " has two ends on rank " << end.rank;
-      if (failed(verifySizes(ends.sends.front(), end)))
-        return failure();
+  LogicalResult verifyNumber(const Step &step, const Place &place) {
+    if (place.kind == PlaceKind::Transfer) {
+      if (place.index < transferBound)
+        return success();
+      return errorAt(step) << "names transfer " << place.index << "; they are numbered below "
+                           << transferBound;
     }
+    if (place.index >= connections.size())
+      return errorAt(step) << "names connection " << place.index << " of " << connections.size();
+    const bool isControl = step.instruction.isControl();
+    if (connections[place.index].isCounter != isControl)
+      return errorAt(step) << "names connection " << place.index << ", which is "
+                           << (isControl ? "no counter" : "a counter");
     return success();
   }
 
-  LogicalResult verifyConnection(size_t index, const Ends &ends) {
-    const Connection &connection = connections[index];
-    for (const End &end : ends.sends)
-      if (end.rank != connection.source)
-        return end.op->emitOpError()
-               << "sends on connection " << index << ", which starts on rank " << connection.source;
+  LogicalResult verifyTransfer(uint32_t id, llvm::ArrayRef<End> ends) {
+    if (ends.empty())
+      return success(); // a pass has left it out
+    const End *send = llvm::find_if(ends, [](const End &end) { return end.isSend; });
+    const auto sends = llvm::count_if(ends, [](const End &end) { return end.isSend; });
+    const auto receives = static_cast<ptrdiff_t>(ends.size()) - sends;
+    if (sends != 1 || receives == 0)
+      return errorAt(sends == 0 ? *ends.front().step : *send->step)
+             << "transfer " << id << " needs one sender and a receiver, got " << sends << " and "
+             << receives;
+    for (size_t i = 1; i < ends.size(); ++i)
+      if (ends[i].rank == ends[i - 1].rank)
+        return errorAt(*ends[i].step)
+               << "transfer " << id << " has two ends on rank " << ends[i].rank;
+    for (const End &end : ends)
+      if (!end.isSend && failed(verifySizes(*send, end)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult verifyConnection(uint32_t number, llvm::ArrayRef<End> ends) {
+    const Connection &connection = connections[number];
+    SmallVector<End, 8> sends;
+    for (const End &end : ends)
+      if (end.isSend && end.rank != connection.source)
+        return errorAt(*end.step) << "sends on connection " << number << ", which starts on rank "
+                                  << connection.source;
+      else if (end.isSend)
+        sends.push_back(end);
     llvm::SmallDenseMap<uint32_t, size_t> received;
-    for (const End &end : ends.receives) {
-      if (!llvm::is_contained(connection.destinations, end.rank))
-        return end.op->emitOpError() << "receives from connection " << index
-                                     << ", which does not end on rank " << end.rank;
-      size_t message = received[end.rank]++;
-      if (connection.isCounter) {
-        if (end.count > ends.sends.size())
-          return end.op->emitOpError() << "waits for signal " << end.count << " of counter "
-                                       << index << ", which has " << ends.sends.size();
-        continue;
-      }
-      if (message < ends.sends.size() && failed(verifySizes(ends.sends[message], end)))
+    for (const End &end : ends)
+      if (!end.isSend && failed(verifyReceive(number, end, sends, received[end.rank]++)))
         return failure();
-    }
     for (uint32_t rank : connection.destinations)
-      if (!connection.isCounter && received[rank] != ends.sends.size())
+      if (!connection.isCounter && received[rank] != sends.size())
         return program.emitOpError()
-               << "connection " << index << " carries " << ends.sends.size()
-               << " messages, but rank " << rank << " receives " << received[rank];
+               << "connection " << number << " carries " << sends.size() << " messages, but rank "
+               << rank << " receives " << received[rank];
     return success();
+  }
+
+  /// Of the receive, or wait, that is the `message`-th of its rank.
+  LogicalResult verifyReceive(uint32_t number, const End &end, llvm::ArrayRef<End> sends,
+                              size_t message) {
+    const Connection &connection = connections[number];
+    if (!llvm::is_contained(connection.destinations, end.rank))
+      return errorAt(*end.step) << "receives from connection " << number
+                                << ", which does not end on rank " << end.rank;
+    const uint32_t count = end.step->instruction.count;
+    if (connection.isCounter && count > sends.size())
+      return errorAt(*end.step) << "waits for signal " << count << " of counter " << number
+                                << ", which has " << sends.size();
+    if (connection.isCounter || message >= sends.size())
+      return success();
+    return verifySizes(sends[message], end);
   }
 
   LogicalResult verifySizes(const End &send, const End &receive) {
-    if (send.count == receive.count && send.extent == receive.extent)
+    const Instruction &sent = send.step->instruction, &received = receive.step->instruction;
+    if (sent.count == received.count && sent.extent == received.extent)
       return success();
-    auto diagnostic = receive.op->emitOpError()
-                      << "receives " << receive.count << " chunks of extent " << receive.extent
-                      << ", but " << send.count << " of extent " << send.extent << " are sent";
-    diagnostic.attachNote(send.op->getLoc()) << "the sender is here";
+    auto diagnostic = errorAt(*receive.step)
+                      << "receives " << received.count << " chunks of extent " << received.extent
+                      << ", but " << sent.count << " of extent " << sent.extent << " are sent";
+    diagnostic.attachNote(send.step->location) << "the sender is here";
     return diagnostic;
   }
 
   ProgramOp program;
   std::vector<Connection> connections;
-  std::vector<Ends> byConnection;
-  llvm::MapVector<uint32_t, Ends> byTransfer;
+  uint32_t transferBound = plan::limits::kMaxInstructions;
+  EndsByNumber byTransfer, byConnection;
 };
 
 } // namespace
@@ -202,5 +294,12 @@ LogicalResult ProgramOp::verifyRegions() {
   if (next != getNumRanks())
     return emitOpError() << "needs one inst.rank for each of " << getNumRanks() << " ranks, got "
                          << next;
+  if (Attribute bound = (*this)->getDiscardableAttr(kTransferBound)) {
+    auto number = dyn_cast<IntegerAttr>(bound);
+    if (!number || !number.getType().isSignlessInteger(32) || number.getInt() < 0 ||
+        number.getInt() > int64_t{plan::limits::kMaxInstructions})
+      return emitOpError() << "needs a number up to " << plan::limits::kMaxInstructions << " as "
+                           << kTransferBound << ", got " << bound;
+  }
   return MessageVerifier(*this).verify();
 }

@@ -149,7 +149,7 @@ private:
   struct Ends {
     uint32_t sender = 0;
     int32_t asked = -1; // channel
-    const void *location = nullptr;
+    LocationAttr location;
     llvm::SmallVector<uint32_t, 1> receivers;
     llvm::SmallVector<int32_t, 2> blocks; // asked for: the sender's, then the receivers'
   };
@@ -196,7 +196,7 @@ private:
   }
 
   LogicalResult report(const Ends &end, uint32_t channel) const {
-    auto error = emitError(Location::getFromOpaquePointer(end.location));
+    auto error = emitError(end.location);
     bool isAsked = end.asked >= 0;
     if (isAsked)
       error << "this asks for channel " << channel;

@@ -110,9 +110,7 @@ private:
     return llvm::any_of(instruction.sources, isIt) || llvm::any_of(instruction.destinations, isIt);
   }
 
-  Location location(uint32_t step) const {
-    return Location::getFromOpaquePointer(rank.steps[step].location);
-  }
+  Location location(uint32_t step) const { return rank.steps[step].location; }
 
   const Program &program;
   const Rank &rank;
@@ -218,7 +216,7 @@ private:
   LogicalResult report(int32_t block) const {
     auto step = llvm::find_if(rank.steps,
                               [&](const Step &s) { return s.instruction.threadBlock == block; });
-    return emitError(Location::getFromOpaquePointer(step->location))
+    return emitError(step->location)
            << "this asks for thread block " << block << ", but --max-thread-blocks allows "
            << options.limit << ", from 0 on [E109]";
   }

@@ -2,6 +2,9 @@
 // program that shows it.
 #include "compiler/passes/direct/DirectAccessTesting.h"
 
+#include "mlir/IR/Location.h"
+#include "mlir/IR/MLIRContext.h"
+
 namespace occl::passes {
 namespace {
 
@@ -254,12 +257,13 @@ TEST(DirectAccessRules, MessagesAreNoMemory) {
 TEST(DirectAccessRules, AWaitAtTheEndComesFromTheLastStep) {
   Program direct = scheduled({{step({transfer(0), input(0)}, {output(0)})},
                               {step({input(0)}, {transfer(0)}), step({input(1)}, {output(1)})}});
-  const int places[2] = {};
+  mlir::MLIRContext context;
   for (uint32_t i = 0; i < 2; ++i)
-    direct.ranks[1].steps[i].location = &places[i];
+    direct.ranks[1].steps[i].location = mlir::FileLineColLoc::get(&context, "x", i + 1, 1);
+  const mlir::LocationAttr last = direct.ranks[1].steps[1].location;
   ASSERT_TRUE(makeDirect(direct));
   ASSERT_EQ(opcodesOf(direct)[1], (Opcodes{Opcode::Copy, kWait}));
-  EXPECT_EQ(direct.ranks[1].steps[1].location, &places[1]);
+  EXPECT_EQ(direct.ranks[1].steps[1].location, last);
 }
 
 } // namespace

@@ -21,7 +21,7 @@ struct KeptMessages {
   uint64_t spoils = 0;  // an access would read or spoil another value, or wait for another rank's
   uint64_t mixes = 0;   // it would meet a connection in a step that cannot be divided
   uint64_t nowhere = 0; // what it carries is in no buffer at either end
-  const void *location = nullptr; // where the first of these is sent
+  mlir::LocationAttr location; // where the first of these is sent
 
   uint64_t kept() const { return spoils + mixes + nowhere; }
 };

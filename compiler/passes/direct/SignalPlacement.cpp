@@ -295,11 +295,11 @@ private:
     Rank &rank = program.ranks[r];
     std::vector<Step> steps;
     std::vector<uint32_t> newPosition;
-    const void *location = rank.steps.empty() ? anyLocation() : rank.steps.back().location;
+    mlir::LocationAttr location = rank.steps.empty() ? anyLocation() : rank.steps.back().location;
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       Step &step = rank.steps[i];
       int32_t block = step.instruction.threadBlock;
-      const void *here = step.location;
+      const mlir::LocationAttr here = step.location;
       if (auto found = waitsBefore.find({r, i}); found != waitsBefore.end())
         appendWaits(steps, found->second, block, here);
       newPosition.push_back(static_cast<uint32_t>(steps.size()));
@@ -314,16 +314,16 @@ private:
     rank.steps = std::move(steps);
   }
 
-  const void *anyLocation() const {
+  mlir::LocationAttr anyLocation() const {
     for (const Rank &rank : program.ranks)
       if (!rank.steps.empty())
         return rank.steps.back().location;
-    return nullptr;
+    return {};
   }
 
   /// One wait for each value that is waited for.
   void appendWaits(std::vector<Step> &steps, const Values &values, int32_t block,
-                   const void *location) const {
+                   mlir::LocationAttr location) const {
     std::map<uint32_t, std::set<uint32_t>> byValue; // connections
     for (auto [counter, value] : values)
       byValue[value].insert(connectionOf[counter]);
@@ -336,7 +336,7 @@ private:
   }
 
   static void append(std::vector<Step> &steps, inst::Places sources, inst::Places destinations,
-                     uint32_t count, int32_t block, const void *location) {
+                     uint32_t count, int32_t block, mlir::LocationAttr location) {
     Step &step = steps.emplace_back();
     step.instruction.sources = std::move(sources);
     step.instruction.destinations = std::move(destinations);

@@ -1,9 +1,11 @@
-#include "compiler/dialect/inst/InstAssembly.h"
+#include "compiler/dialect/inst/StepAssembly.h"
 
-#include "compiler/dialect/inst/Inst.h"
+#include "compiler/dialect/Lines.h"
 #include "plan/model/limits.h"
 
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <optional>
 
 using namespace mlir;
 
@@ -11,6 +13,10 @@ namespace occl::inst {
 
 static constexpr llvm::StringLiteral kPlaceNames[] = {"input", "output", "scratch", "transfer",
                                                       "connection"};
+
+std::string nameOf(plan::Opcode opcode) {
+  return "inst." + llvm::convertToSnakeFromCamelCase(plan::mnemonic(opcode));
+}
 
 static ParseResult parseOwner(OpAsmParser &parser, Place &place) {
   if (failed(parser.parseOptionalKeyword("of")))
@@ -66,10 +72,31 @@ static ParseResult parseOptionalField(OpAsmParser &parser, llvm::StringRef keywo
   return parser.parseInteger(value);
 }
 
-ParseResult parseInstruction(OpAsmParser &parser, OperationState &state, Instruction &instruction) {
-  llvm::StringRef name = state.name.getStringRef();
-  bool hasSources = name != SignalOp::getOperationName();
-  bool hasDestinations = name != WaitOp::getOperationName();
+/// The opcode of data and control instructions whose name this is.
+static std::optional<plan::Opcode> opcodeNamed(llvm::StringRef name) {
+  for (auto opcode = plan::Opcode::Copy; opcode <= plan::Opcode::Wait;
+       opcode = static_cast<plan::Opcode>(static_cast<unsigned>(opcode) + 1))
+    if (nameOf(opcode) == name)
+      return opcode;
+  return std::nullopt;
+}
+
+/// What an instruction's operands are not, as its name says what they are to be; empty if nothing.
+static llvm::StringRef contradiction(plan::Opcode opcode, const Instruction &instruction) {
+  if (!hasShapeOf(opcode, instruction))
+    return "has operands of another shape than its kind of instruction takes";
+  auto isPeer = [](const Place &place) { return place.isPeer(); };
+  if (opcode != plan::Opcode::LoadReduceStore &&
+      (llvm::any_of(instruction.sources, isPeer) || llvm::any_of(instruction.destinations, isPeer)))
+    return "names another rank's buffer, which only load_reduce_store may";
+  return {};
+}
+
+static ParseResult parseStep(OpAsmParser &parser, dialect::LineParser &lines, plan::Opcode opcode,
+                             Step &step) {
+  Instruction &instruction = step.instruction;
+  const bool hasSources = opcode != plan::Opcode::Signal;
+  const bool hasDestinations = opcode != plan::Opcode::Wait;
   if ((hasSources && parsePlaces(parser, instruction.sources)) ||
       (hasDestinations &&
        (parser.parseKeyword("into") || parsePlaces(parser, instruction.destinations))) ||
@@ -79,14 +106,32 @@ ParseResult parseInstruction(OpAsmParser &parser, OperationState &state, Instruc
       parseOptionalField(parser, "group", instruction.group))
     return failure();
   instruction.final = succeeded(parser.parseOptionalKeyword("final"));
-  auto token = TokenType::get(parser.getContext());
-  SmallVector<OpAsmParser::UnresolvedOperand> dependencies;
-  if (succeeded(parser.parseOptionalKeyword("after")) &&
-      (parser.parseOperandList(dependencies) ||
-       parser.resolveOperands(dependencies, token, state.operands)))
+  if (failed(parser.parseOptionalKeyword("after")))
+    return success();
+  if (lines.parseNames(step.dependencies))
     return failure();
-  state.addTypes(token);
-  return parser.parseOptionalAttrDict(state.attributes);
+  llvm::sort(step.dependencies);
+  step.dependencies.erase(llvm::unique(step.dependencies), step.dependencies.end());
+  return success();
+}
+
+ParseResult parseSteps(OpAsmParser &parser, Steps &steps) {
+  dialect::LineParser lines(parser);
+  return lines.parse([&](llvm::StringRef name, llvm::SMLoc where) -> LocationAttr * {
+    std::optional<plan::Opcode> opcode = opcodeNamed(name);
+    if (!opcode) {
+      (void)(parser.emitError(where) << "expected an instruction, got " << name);
+      return nullptr;
+    }
+    Step &step = steps.emplace_back();
+    if (parseStep(parser, lines, *opcode, step))
+      return nullptr;
+    if (llvm::StringRef error = contradiction(*opcode, step.instruction); !error.empty()) {
+      (void)(parser.emitError(where) << "'" << name << "' " << error);
+      return nullptr;
+    }
+    return &step.location;
+  });
 }
 
 static void printPlace(OpAsmPrinter &printer, Place place) {
@@ -99,8 +144,9 @@ static void printPlace(OpAsmPrinter &printer, Place place) {
     printer << (place.isLocal() ? " of " : " channel ") << place.channel;
 }
 
-void printInstruction(OpAsmPrinter &printer, Operation *op, const Instruction &instruction) {
-  printer << ' ';
+static void printStep(OpAsmPrinter &printer, const Step &step) {
+  const Instruction &instruction = step.instruction;
+  printer << nameOf(opcodeOf(instruction)) << ' ';
   llvm::interleaveComma(instruction.sources, printer,
                         [&](Place place) { printPlace(printer, place); });
   if (!instruction.destinations.empty())
@@ -117,9 +163,17 @@ void printInstruction(OpAsmPrinter &printer, Operation *op, const Instruction &i
     printer << " group " << instruction.group;
   if (instruction.final)
     printer << " final";
-  if (op->getNumOperands() != 0)
-    printer << " after " << op->getOperands();
-  printer.printOptionalAttrDict(op->getDiscardableAttrDictionary().getValue());
+  if (step.dependencies.empty())
+    return;
+  printer << " after ";
+  dialect::printNames(printer, step.dependencies);
+}
+
+void printSteps(OpAsmPrinter &printer, Operation *, const Steps &steps) {
+  dialect::printLines(printer, steps.size(), [&](size_t i) {
+    printStep(printer, steps[i]);
+    return steps[i].location;
+  });
 }
 
 } // namespace occl::inst
