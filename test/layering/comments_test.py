@@ -10,7 +10,7 @@ import re
 import sys
 
 # Per cent, of what was reached: raise them when more is.
-LEAST_LINES, LEAST_FUNCTIONS = 4.0, 48.0
+LEAST_LINES, LEAST_FUNCTIONS = 8.0, 90.0
 LONG = 16  # lines of a function, from its head to its closing brace
 SOURCES, ALL = (".cpp", ".cu"), (".cpp", ".cu", ".cuh", ".h")
 TESTS = re.compile(r"_test\.\w+$|(^|/)(testing|conformance|tests)/")
