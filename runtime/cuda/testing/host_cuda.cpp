@@ -116,6 +116,7 @@ void resetHostCuda() {
   letDeviceGo();
   std::lock_guard lock(runtime().mutex);
   runtime().last = cudaSuccess;
+  runtime().registered.clear();
   runtime().failures.clear();
   runtime().calls.clear();
 }
