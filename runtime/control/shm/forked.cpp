@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <unordered_set>
+#include <utility>
 
 namespace occl::bootstrap {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 struct Registry {
   std::mutex mutex; // no step of explored schedules: nothing else happens while it is held
   std::unordered_multiset<int> descriptors; // one may have several reasons
+  uint32_t process = 1;                     // how many forks lead here, and one
 };
 
 /// Not destroyed: a process may fork while it ends.
@@ -26,6 +28,7 @@ void afterForkInChild() {
   for (int descriptor : registry().descriptors)
     close(descriptor);
   registry().descriptors.clear(); // whatever has these numbers next is the child's
+  ++registry().process;
   registry().mutex.unlock();
 }
 
@@ -41,16 +44,26 @@ NoFork::~NoFork() { registry().mutex.unlock(); }
 
 Descriptor openNotInherited(const std::function<int()> &open) {
   const NoFork none;
+  auto &all = registry().descriptors;
+  // What needs memory comes first: with a place for it, it is open and registered, or neither.
+  auto place = all.extract(all.insert(-1));
   Descriptor opened(open());
-  if (opened.valid())
-    registry().descriptors.insert(opened.get());
+  if (!opened.valid())
+    return opened;
+  opened.process = registry().process;
+  place.value() = opened.number;
+  all.insert(std::move(place));
   return opened;
 }
 
 Descriptor::~Descriptor() {
-  if (number < 0)
+  if (number >= 0 && process == 0)
+    close(number);
+  if (number < 0 || process == 0)
     return;
   const NoFork none; // between the two a child would keep it
+  if (process != registry().process)
+    return; // closed when this process was made, and the number is somebody else's
   registry().descriptors.erase(number);
   close(number);
 }

@@ -55,6 +55,17 @@ TEST(Forked, AnotherReasonToCloseItThatEndsChangesNothing) {
   EXPECT_TRUE(isSoInChild([&] { return !isOpen(own.get()) && isOpen(other.get()); }));
 }
 
+TEST(Forked, TheCopyInAChildClosesNothingOfTheChild) {
+  Descriptor own = openNotInherited(openNull);
+  EXPECT_TRUE(isSoInChild([&] {
+    const Descriptor ofChild(openNull());
+    if (ofChild.get() != own.get())
+      return false;
+    own = Descriptor();
+    return isOpen(ofChild.get());
+  }));
+}
+
 TEST(Forked, WhatCannotBeOpenedSaysWhy) {
   const Descriptor none = openNotInherited([] { return open("/nowhere/at/all", O_RDONLY); });
   EXPECT_FALSE(none.valid());

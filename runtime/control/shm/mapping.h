@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,9 +17,11 @@ class Descriptor {
 public:
   Descriptor() = default;
   explicit Descriptor(int number) : number(number) {}
-  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor(Descriptor &&other) noexcept
+      : number(std::exchange(other.number, -1)), process(std::exchange(other.process, 0)) {}
   Descriptor &operator=(Descriptor &&other) noexcept {
     std::swap(number, other.number);
+    std::swap(process, other.process);
     return *this;
   }
   ~Descriptor();
@@ -27,7 +30,10 @@ public:
   bool valid() const { return number >= 0; }
 
 private:
+  friend Descriptor openNotInherited(const std::function<int()> &open);
+
   int number = -1;
+  uint32_t process = 0; // of openNotInherited(): in whose children, by forked.cpp, it is closed
 };
 
 enum class Access { ReadWrite, ReadOnly };

@@ -52,8 +52,19 @@ UploadRing::~UploadRing() {
     cudaFreeHost(halves[0].memory);
 }
 
+/// Has the half's event behind its last copy, where it is unless recording it has failed.
+Status UploadRing::mark(Half &half) const {
+  if (half.isMarked)
+    return {};
+  Status status = toStatus(cudaEventRecord(half.arrived, copies), "recording a CUDA event");
+  half.isMarked = status.ok();
+  return status;
+}
+
 /// An event that was never recorded has arrived.
-Status UploadRing::awaitHalf(const Half &half) const {
+Status UploadRing::awaitHalf(Half &half) const {
+  if (Status marked = mark(half); !marked.ok())
+    return marked;
   const cudaError_t state = pollDevice([&] { return cudaEventQuery(half.arrived); }, kPatience);
   if (state == cudaErrorNotReady)
     return {StatusCode::Timeout,
@@ -81,19 +92,23 @@ Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
   // The event behind the last copy stands for all that the half holds.
   isPending = true;
   last = current;
-  return toStatus(cudaEventRecord(half.arrived, copies), "recording a CUDA event");
+  half.isMarked = false;
+  return mark(half);
 }
 
 /// The copies are one stream's, so the last one's event is all of theirs.
 Status UploadRing::order(cudaStream_t stream) {
   if (!isPending)
     return {};
-  const cudaEvent_t arrived = halves[last].arrived;
-  const cudaError_t state = cudaEventQuery(arrived);
+  Half &half = halves[last];
+  if (Status marked = mark(half); !marked.ok())
+    return marked;
+  const cudaError_t state = cudaEventQuery(half.arrived);
   // Tables that have arrived need no order any more.
-  isPending = state == cudaErrorNotReady;
-  return isPending ? toStatus(cudaStreamWaitEvent(stream, arrived, 0), "ordering a stream")
-                   : toStatus(state, "copying tables to the device");
+  isPending = state != cudaSuccess;
+  return state == cudaErrorNotReady
+             ? toStatus(cudaStreamWaitEvent(stream, half.arrived, 0), "ordering a stream")
+             : toStatus(state, "copying tables to the device");
 }
 
 Status UploadRing::await() {

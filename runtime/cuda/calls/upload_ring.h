@@ -43,8 +43,10 @@ private:
     char *memory = nullptr;
     uint64_t used = 0;
     cudaEvent_t arrived = nullptr;
+    bool isMarked = true; // the event is behind the last copy
   };
-  Status awaitHalf(const Half &half) const;
+  Status mark(Half &half) const;
+  Status awaitHalf(Half &half) const;
 
   Half halves[2];
   uint32_t current = 0;   // that is filled

@@ -79,6 +79,23 @@ TEST_F(UploadRingTest, AStreamWaitsForTheLastTablesThoughTheNextOnesCouldNotBeCo
   EXPECT_EQ(second[0], 1);
 }
 
+TEST_F(UploadRingTest, AStreamWaitsForTablesWhoseEventCouldNotBeRecordedAtFirst) {
+  EXPECT_TRUE(put(first).ok());
+  holdDevice();
+  failCall("cudaEventRecord", cudaErrorUnknown);
+  EXPECT_FALSE(put(second).ok());
+  EXPECT_TRUE(isBehindTables());
+  EXPECT_EQ(second[0], 1);
+}
+
+TEST_F(UploadRingTest, AStreamWaitsForTablesThatCouldNotBeAskedForAtFirst) {
+  holdDevice();
+  EXPECT_TRUE(put(first).ok());
+  failCall("cudaEventQuery", cudaErrorUnknown);
+  EXPECT_FALSE(ring->order(stream).ok());
+  EXPECT_TRUE(isBehindTables());
+}
+
 TEST_F(UploadRingTest, WhoAwaitsTablesAwaitsTheLastOnes) {
   EXPECT_TRUE(put(first).ok());
   holdDevice();

@@ -33,41 +33,46 @@ Pinned &pinned() {
 } // namespace
 
 StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) {
+  // Destroyed without the lock, if it comes to nothing.
+  const std::shared_ptr<HostPages> made(new HostPages(pages));
   // CUDA takes a page once, so the ranks of a process share its registration. Nobody may have the
   // pages any more though CUDA still does: then its end is waited for.
   std::unique_lock lock(pinned().mutex);
-  std::shared_ptr<HostPages> made;
+  std::shared_ptr<HostPages> shared;
   pinned().unpinned.wait(lock, [&] {
     const auto known = pinned().pages.find(pages.data());
-    return known == pinned().pages.end() || (made = known->second.lock()) != nullptr;
+    return known == pinned().pages.end() || (shared = known->second.lock()) != nullptr;
   });
-  if (made)
-    return made;
-  made.reset(new HostPages(pages));
+  if (shared)
+    return shared;
+  const auto entry = pinned().pages.try_emplace(pages.data()).first;
   Status status = toStatus(cudaHostRegister(pages.data(), pages.size(),
                                             cudaHostRegisterPortable | cudaHostRegisterMapped),
                            ("pinning " + std::to_string(pages.size() >> 20) +
                             " MiB of host memory, through which ranks exchange data (a smaller "
                             "arenaBytes takes less)")
                                .c_str());
-  if (!status.ok())
+  if (!status.ok()) {
+    pinned().pages.erase(entry);
     return status;
+  }
   made->isPinned = true;
   // Without a copy in children, pages are never copied on write, away from those that the device
   // knows.
   madvise(pages.data(), pages.size(), MADV_DONTFORK);
-  pinned().pages[pages.data()] = made;
+  entry->second = made;
   return made;
 }
 
 HostPages::~HostPages() {
   if (!isPinned)
     return;
-  std::lock_guard lock(pinned().mutex);
+  // Without the lock: CUDA may wait for the device here, and others pin pages meanwhile.
   if (!isLeft) {
     cudaHostUnregister(first);
     madvise(first, size, MADV_DOFORK);
   }
+  std::lock_guard lock(pinned().mutex);
   pinned().pages.erase(reinterpret_cast<std::byte *>(first));
   pinned().unpinned.notify_all();
 }

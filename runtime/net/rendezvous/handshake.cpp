@@ -164,10 +164,11 @@ Status Reception::admit() {
   return {};
 }
 
-void Reception::wait(const Deadline &deadline) {
+/// For a guest to go on and, if more are admitted, for the next one.
+void Reception::wait(const Deadline &deadline, bool admits) {
   std::vector<pollfd> polled;
   // At most kMostGuests are looked after; the rest stays in the system's queue.
-  if (guests.size() < kMostGuests)
+  if (admits && guests.size() < kMostGuests)
     polled.push_back({listener.get(), POLLIN, 0});
   for (const Guest &guest : guests)
     polled.push_back({guest.socket.get(), POLLIN, 0});
@@ -229,9 +230,9 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline)
   for (Guest &guest : guests)
     guest.until = Deadline(kPatience);
   for (;;) {
-    // Admit new guests, and let each go on as far as it can.
-    if (Status admitted = admit(); !admitted.ok())
-      return admitted;
+    // Admit new guests, and let each go on as far as it can. Without descriptors for more, those
+    // that are there may go, or something else of the process.
+    const Status admitted = admit();
     for (auto guest = guests.begin(); guest != guests.end();) {
       const bool stays = advance(*guest);
       // The guest has not proved itself yet, or has to go.
@@ -255,9 +256,11 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline)
         return accepted;
       break; // the iterator is gone
     }
+    if (deadline.passed() && !admitted.ok())
+      return admitted;
     if (deadline.passed())
       return Status(StatusCode::Timeout, "not all ranks have connected in time" + turnedAway());
-    wait(deadline);
+    wait(deadline, admitted.ok());
   }
 }
 

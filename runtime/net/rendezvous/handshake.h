@@ -60,8 +60,9 @@ public:
   Reception &operator=(const Reception &) = delete;
   ~Reception();
 
-  /// The next one whose claim is accepted. Timeout; SystemError as of acceptNow(). Mismatch: the
-  /// one who came knows the key, and `judge` refuses; both sides are told why.
+  /// The next one whose claim is accepted. Timeout; SystemError, as of acceptNow(), if it could not
+  /// be accepted by the deadline. Mismatch: the one who came knows the key, and `judge` refuses;
+  /// both sides are told why.
   StatusOr<Accepted> next(const Judge &judge, const Deadline &deadline);
   /// Of those who spoke OCCL's protocol and were dropped, to be added to an error; "" if none did.
   std::string turnedAway() const;
@@ -70,7 +71,7 @@ private:
   struct Guest;
 
   Status admit();
-  void wait(const Deadline &deadline);
+  void wait(const Deadline &deadline, bool admits);
   bool advance(Guest &guest);
 
   const Descriptor &listener;

@@ -62,8 +62,8 @@ TraceRing &ringOfThisThread() {
   };
   thread_local Lease lease;
   if (Rings &present = rings(); lease.of != &present) {
+    lease.ring = present.acquire(); // may throw
     lease.of = &present;
-    lease.ring = present.acquire();
   }
   return *lease.ring;
 }
