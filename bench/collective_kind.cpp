@@ -53,7 +53,9 @@ void Workload::runMpi(const float *input, float *output) const {
   case StandardCollective::AllToAll:
     MPI_Alltoall(input, part, MPI_FLOAT, output, part, MPI_FLOAT, MPI_COMM_WORLD);
     break;
-  default: // comparedCollective() has no others
+  case StandardCollective::Reduce: // comparedCollective() has none of these
+  case StandardCollective::Gather:
+  case StandardCollective::Scatter:
     break;
   }
 }

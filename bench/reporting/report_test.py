@@ -5,6 +5,7 @@ that is not its table's is found."""
 import io
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,7 @@ sys.path.insert(0, str(BENCH))
 import report  # noqa: E402
 from reporting import parse, rows  # noqa: E402
 from reporting.rows import Row  # noqa: E402
+from reporting.tables import COLLECTIVES  # noqa: E402
 
 HOST = """| collective | ranks | bytes | OCCL us | p99 | Open MPI us | p99 | copying us | Open MPI / OCCL | copying / OCCL | verdict |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|
@@ -334,6 +336,11 @@ class CommittedTablesTest(unittest.TestCase):
         self.assertEqual(
             others, {table + suffix for table in tables for suffix in (".csv", ".md", ".svg")}
         )
+
+    def test_collectives(self):
+        text = (BENCH.parent / "plan/collectives/collectives.def").read_text()
+        listed = re.findall(r'^OCCL_COLLECTIVE\(\w+, "(\w+)",.* Named\)$', text, re.MULTILINE)
+        self.assertEqual(list(COLLECTIVES), listed)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ of it."""
 
 from reporting.layout import Column, Quotient, Table, View
 
+# Those that plans promise by name (plan/collectives/collectives.def).
 COLLECTIVES = ("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall")
 
 

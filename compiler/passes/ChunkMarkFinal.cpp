@@ -1,6 +1,7 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
+#include "plan/collectives/collectives.h"
 
 namespace occl::passes {
 #define GEN_PASS_DEF_CHUNKMARKFINAL
@@ -87,8 +88,12 @@ private:
 
 void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
   if (header.requirements.empty()) {
+    const auto collective = plan::standardCollectiveOf(header.collective);
+    const plan::Parts parts{static_cast<uint32_t>(header.numRanks),
+                            static_cast<uint32_t>(header.root)};
     for (int32_t rank = 0; rank < header.numRanks; ++rank)
-      if (header.outputChunks[rank] > 0 && (header.collective != "reduce" || rank == header.root))
+      if (header.outputChunks[rank] > 0 &&
+          (!collective || needsOutput(*collective, parts, static_cast<uint32_t>(rank))))
         origins.mark(rank, 0, header.outputChunks[rank]);
     return;
   }

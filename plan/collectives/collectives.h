@@ -59,6 +59,10 @@ std::optional<StandardCollective> collectiveOfName(std::string_view name);
 std::optional<StandardCollective> standardCollectiveOf(std::string_view name);
 
 bool hasRoot(StandardCollective collective);
+/// Whether the root alone has an output; else, of those that have a root, it alone has an input.
+constexpr bool endsAtRoot(StandardCollective collective) {
+  return definitionOf(collective).outputOf == Holder::Root;
+}
 bool isReduction(StandardCollective collective);
 /// Whether a buffer has one part for each rank.
 bool hasManyParts(StandardCollective collective);

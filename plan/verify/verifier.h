@@ -1,8 +1,9 @@
 // Trust in a plan, from whatever source, begins here: verifyPlan proves that it is well formed,
 // that its messages match, that it cannot deadlock, that it has no race and reads nothing
 // undefined, that it computes its collective, and that no access outlives its buffer; or it says
-// what is wrong, where, with a witness. It shares no code with the compiler. What it cannot prove
-// it rejects. docs/plan.md states the six proofs.
+// what is wrong, where, with a witness. It shares no code with the compiler but the list of
+// standard collectives, which a test compares with the prelude. What it cannot prove it rejects.
+// docs/plan.md states the six proofs.
 //
 // Time and memory are near linear in the plan's size (limits: plan/model/limits.h). Thread safe: no
 // state but the plan's.

@@ -21,7 +21,7 @@ from staging import is_staged, stage, staged
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "//compiler/passes/...", "//test/passes/...",
+PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "//compiler/frontend:collectives_test", "//compiler/passes/...", "//test/passes/...",
             "//test/tools/...", "//test/algorithms/...", "//test/random/...", "//test/plans/..."]
 RANDOM_PROGRAMS = "//test/random:random_programs"
 DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:cells_explored_test", "//test/explore:daemon_explored_test",

@@ -1,5 +1,6 @@
 // Plans of all algorithms, at several numbers of thread blocks: each dependency is needed, and
-// changed plans get the right verdict. Oracles that share no code with the verifier check both.
+// changed plans get the right verdict. Oracles that share no code with the verifier but the list of
+// standard collectives check both.
 //
 //   plan_mutants_test <occlc> <folder of the algorithms>
 //

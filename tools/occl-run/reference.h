@@ -1,6 +1,6 @@
 // What a collective has to produce, straight from its definition (plan/collectives) or the plan's
-// requirements: shares no code with compiler or runtime, only the plan's data and the formula of
-// chunk sizes.
+// requirements: shares no code with compiler or runtime but the list of standard collectives, only
+// the plan's data and the formula of chunk sizes.
 #pragma once
 
 #include "plan/collectives/collectives.h"

@@ -93,7 +93,9 @@ void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cud
     return requireNccl(
         nccl.reduce(input, output, count, element, kNcclSum, 0, communicator, stream),
         "ncclReduce");
-  default:
+  case Kind::AllToAll: // below
+  case Kind::Gather:   // standardCollectiveOf() says neither
+  case Kind::Scatter:
     break;
   }
   group(true);

@@ -29,10 +29,6 @@ std::vector<std::pair<std::string_view, StandardCollective>> knownCollectives() 
   return known;
 }
 
-bool endsAtRoot(StandardCollective collective) {
-  return definitionOf(collective).outputOf == plan::Holder::Root;
-}
-
 bool uses(const Gpu &gpu, OperandKind buffer) {
   for (const ThreadBlock &block : gpu.threadBlocks)
     for (const Step &step : block.steps) {

@@ -250,9 +250,8 @@ private:
     for (uint32_t r = 0; r < info.numRanks; ++r)
       largest = std::max({largest, info.inputChunks[r], info.outputChunks[r]});
     model.partChunks = std::max(1u, hasManyParts(*collective) ? largest / info.numRanks : largest);
-    const bool isAtRoot = definitionOf(*collective).outputOf == plan::Holder::Root;
     for (uint32_t r = 0; r < info.numRanks && hasRoot(*collective); ++r)
-      if ((isAtRoot ? info.outputChunks[r] : info.inputChunks[r]) > 0)
+      if ((endsAtRoot(*collective) ? info.outputChunks[r] : info.inputChunks[r]) > 0)
         model.root = r;
     for (uint32_t r = 0; r < info.numRanks; ++r) {
       const int64_t offset = inPlaceOffset(*collective, partsOf(model), r);

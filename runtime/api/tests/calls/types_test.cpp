@@ -1,6 +1,6 @@
 // Every type and operation, and pre-multiplied sums, through occlCall and occlStart, in threads and
-// processes, against a reference that shares no code with the runtime. averages_test has what
-// averages round.
+// processes, against a reference that shares no code with the runtime but the list of standard
+// collectives. averages_test has what averages round.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/api/occl_collectives.h"
