@@ -7,6 +7,8 @@
 #include "compiler/dialect/inst/Step.h"
 #include "support/parallel.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -60,6 +62,21 @@ template <typename Places, typename Function> void forEachMessage(Places &places
   for (auto &place : places)
     if (!place.isLocal())
       fn(place);
+}
+
+/// Whether a place is a transfer: numTransfers may be above 0 without one.
+inline bool hasTransfers(const Program &program) {
+  if (program.numTransfers == 0)
+    return false;
+  auto isTransfer = [](const inst::Place &place) {
+    return place.kind == inst::PlaceKind::Transfer;
+  };
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps)
+      if (llvm::any_of(step.instruction.sources, isTransfer) ||
+          llvm::any_of(step.instruction.destinations, isTransfer))
+        return true;
+  return false;
 }
 
 /// Removes the steps whose flag is set. `erased` has a flag for each step of the rank.

@@ -3,14 +3,12 @@
 #include "compiler/dialect/ProgramHeader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 using namespace mlir;
 
 namespace occl::analysis {
-
-/// The discardable attribute that InstVerify.cpp checks: transfers have identifiers below this.
-static constexpr llvm::StringLiteral kTransferBound = "inst.transfer_bound";
 
 static void readHeader(inst::ProgramOp op, Program &program) {
   const dialect::ProgramHeader header = dialect::headerOf(op);
@@ -53,10 +51,8 @@ Program takeProgram(inst::ProgramOp op) {
   readHeader(op, program);
   for (inst::RankOp rank : op.getOps<inst::RankOp>())
     program.ranks[rank.getRank()].steps = std::exchange(rank.getMutableSteps(), {});
-  if (auto bound = op->getAttrOfType<IntegerAttr>(kTransferBound))
-    program.numTransfers = static_cast<uint32_t>(bound.getInt());
-  else
-    program.numTransfers = boundOfTransfers(program);
+  const std::optional<uint32_t> bound = op.getTransferBound();
+  program.numTransfers = bound ? *bound : boundOfTransfers(program);
   return program;
 }
 
@@ -68,9 +64,7 @@ void storeProgram(Program &&program, inst::ProgramOp op) {
   op.setDepth(program.depth);
   op.setUniformChunks(program.uniformChunks);
   op.setConnections(inst::flatten(program.connections));
-  op->setDiscardableAttr(
-      kTransferBound,
-      Builder(op.getContext()).getI32IntegerAttr(static_cast<int32_t>(program.numTransfers)));
+  op.setTransferBound(program.numTransfers);
   Block &body = op.getBody().front();
   if (body.empty()) {
     OpBuilder builder = OpBuilder::atBlockEnd(&body);

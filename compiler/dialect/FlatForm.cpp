@@ -38,12 +38,36 @@ void write(DialectBytecodeWriter &writer, const FlatForm &flat) {
   writer.writeSignedVarInts(flat.numbers);
 }
 
-LogicalResult read(DialectBytecodeReader &reader, FlatForm &flat) {
-  SmallVector<int64_t> numbers;
-  if (failed(reader.readAttributes(flat.locations)) || failed(reader.readSignedVarInts(numbers)))
+/// Calls readOne() as many times as a number says that comes first. Unlike the reader's own lists
+/// it reserves no memory for a number that may be any: the elements end where the bytes do.
+static LogicalResult readList(DialectBytecodeReader &reader,
+                              llvm::function_ref<LogicalResult()> readOne) {
+  uint64_t size = 0;
+  if (failed(reader.readVarInt(size)))
     return failure();
-  flat.numbers.assign(numbers.begin(), numbers.end());
+  for (uint64_t i = 0; i < size; ++i)
+    if (failed(readOne()))
+      return failure();
   return success();
+}
+
+LogicalResult read(DialectBytecodeReader &reader, FlatForm &flat) {
+  auto readLocation = [&]() -> LogicalResult {
+    Attribute location;
+    if (failed(reader.readAttribute(location)))
+      return failure();
+    flat.locations.push_back(location);
+    return success();
+  };
+  auto readNumber = [&]() -> LogicalResult {
+    int64_t number = 0;
+    if (failed(reader.readSignedVarInt(number)))
+      return failure();
+    flat.numbers.push_back(number);
+    return success();
+  };
+  return success(succeeded(readList(reader, readLocation)) &&
+                 succeeded(readList(reader, readNumber)));
 }
 
 } // namespace occl::dialect

@@ -88,16 +88,22 @@ llvm::hash_code hashOf(const FlatForm &flat);
 void write(mlir::DialectBytecodeWriter &writer, const FlatForm &flat);
 mlir::LogicalResult read(mlir::DialectBytecodeReader &reader, FlatForm &flat);
 
+/// Replaces `value`; emitError() says where what is no flat form is.
+template <typename T, typename Emit>
+mlir::LogicalResult setFromFlatForm(T &value, const FlatForm &flat, Emit emitError) {
+  value = T();
+  if (!unflatten(flat, value))
+    return emitError() << "has numbers that are no flat form of its property";
+  return mlir::success();
+}
+
 /// The hooks of FlatProperty. Both replace `value`.
 template <typename T>
 mlir::LogicalResult setFromAttribute(T &value, mlir::Attribute attribute, EmitError emitError) {
   FlatForm flat;
   if (mlir::failed(fromAttribute(flat, attribute, emitError)))
     return mlir::failure();
-  value = T();
-  if (!unflatten(flat, value))
-    return emitError() << "has numbers that are no flat form of its property";
-  return mlir::success();
+  return setFromFlatForm(value, flat, emitError);
 }
 
 template <typename T>
@@ -105,10 +111,7 @@ mlir::LogicalResult setFromBytecode(T &value, mlir::DialectBytecodeReader &reade
   FlatForm flat;
   if (mlir::failed(read(reader, flat)))
     return mlir::failure();
-  value = T();
-  if (!unflatten(flat, value))
-    return reader.emitError() << "has numbers that are no flat form of its property";
-  return mlir::success();
+  return setFromFlatForm(value, flat, [&] { return reader.emitError(); });
 }
 
 } // namespace occl::dialect

@@ -12,9 +12,10 @@
 
 namespace occl::dialect {
 
-/// One record. Ops name it by its number; -1 names none.
+/// One record. Operations name it by its number; -1 names none.
 struct HintRecord {
-  /// The op's range is moved in that many parts, on channels and thread blocks of their own; >= 1.
+  /// The operation's range is moved in that many parts, on channels and thread blocks of their own;
+  /// >= 1.
   int32_t parallel = 1;
   /// Neighbouring transfers of one group between the same ranks are meant to be one message; -1:
   /// no group.
@@ -38,7 +39,7 @@ void appendHint(llvm::SmallVectorImpl<int32_t> &hints, const HintRecord &record)
 /// `op`.
 mlir::LogicalResult verifyHints(mlir::Operation *op, llvm::ArrayRef<int32_t> hints);
 
-/// Checks that an op's hint is -1 or the number of a record of `hints`.
+/// Checks that an operation's hint is -1 or the number of a record of `hints`.
 mlir::LogicalResult verifyHint(EmitError emitError, llvm::ArrayRef<int32_t> hints, int32_t hint);
 
 } // namespace occl::dialect

@@ -9,8 +9,16 @@ using namespace mlir;
 namespace occl::dialect {
 
 llvm::StringRef bufferName(plan::OperandKind buffer) {
-  constexpr llvm::StringRef names[] = {"input", "output", "scratch", "connection"};
+  constexpr llvm::StringRef names[] = {"input", "output", "scratch"};
   return names[static_cast<unsigned>(buffer)];
+}
+
+std::optional<plan::OperandKind> bufferNamed(llvm::StringRef name) {
+  for (auto buffer :
+       {plan::OperandKind::Input, plan::OperandKind::Output, plan::OperandKind::Scratch})
+    if (bufferName(buffer) == name)
+      return buffer;
+  return std::nullopt;
 }
 
 std::optional<plan::Protocol> parseProtocol(llvm::StringRef name) {

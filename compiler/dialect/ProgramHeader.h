@@ -8,6 +8,7 @@
 #include "plan/model/plan.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace occl::dialect {
 
@@ -65,6 +66,9 @@ mlir::LogicalResult verifyRange(EmitError emitError, const ProgramHeader &header
 
 /// "input", "output" or "scratch".
 llvm::StringRef bufferName(plan::OperandKind buffer);
+
+/// The buffer of that name.
+std::optional<plan::OperandKind> bufferNamed(llvm::StringRef name);
 
 /// The protocol of that name (simple, ll, ll128).
 std::optional<plan::Protocol> parseProtocol(llvm::StringRef name);

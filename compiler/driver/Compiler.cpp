@@ -218,7 +218,7 @@ bool Compiler::applyOptions() {
                                program.getOutOfPlace())
                      .str());
   program.setSourceHash(llvm::formatv("{0:x-16}", hash).str());
-  // What the frontend makes of operations is right; to check them all would take time.
+  // The options change the header only; to check all operations again would take time.
   return succeeded(dialect::verifyHeader(program, dialect::headerOf(program))) &&
          succeeded(dialect::verifyHints(program, program.getHints()));
 }

@@ -162,7 +162,7 @@ LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
         diagnostic.attachNote(step.location) << "this has no thread block";
         return diagnostic;
       }
-  if (program.numTransfers > 0)
+  if (hasTransfers(program))
     return op.emitOpError(
         "cannot become a plan before inst-assign-thread-blocks: it has transfers");
   return success();

@@ -101,19 +101,17 @@ private:
   LogicalResult choose(Program &program) {
     constexpr size_t kTryAll = size_t{1} << 18;     // steps
     constexpr size_t kTryLayouts = size_t{1} << 12; // steps
-    size_t numSteps = 0;
-    for (const Rank &rank : program.ranks)
-      numSteps += rank.steps.size();
+    const size_t work = numSteps(program);
     const uint32_t most = std::min(request.maxThreadBlocks, request.maxChannels);
     std::vector<uint32_t> numbers{request.colors > 0 ? std::min(request.colors, most) : 1};
-    if (request.colors == 0 && numSteps > kTryAll)
+    if (request.colors == 0 && work > kTryAll)
       numbers = {most};
     else if (request.colors == 0)
       while (numbers.back() < most)
         numbers.push_back(std::min(2 * numbers.back(), most));
     std::vector<passes::BlockLayout> layouts{
         request.layout.value_or(passes::BlockLayout::Balanced)};
-    if (!request.layout && numSteps <= kTryLayouts)
+    if (!request.layout && work <= kTryLayouts)
       layouts.assign(std::begin(passes::kBlockLayouts), std::end(passes::kBlockLayouts));
     if (numbers.size() == 1 && layouts.size() == 1)
       return assign(program, numbers.front(), layouts.front());

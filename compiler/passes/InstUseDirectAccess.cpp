@@ -46,19 +46,17 @@ void warnOfSize(inst::ProgramOp op, const Program &program, llvm::ArrayRef<uint3
   });
   if (!isConcerned)
     return;
-  size_t numSteps = 0;
-  for (const Rank &rank : program.ranks)
-    numSteps += rank.steps.size();
   emitWarning(op.getLoc()) << "no message becomes a direct access: to place the signals of "
-                           << numSteps << " instructions would take more than "
+                           << numSteps(program) << " instructions would take more than "
                            << (kMaxClockWords * sizeof(uint32_t) >> 20)
                            << " MiB; fewer ranks, thread blocks or instances need less [W100]";
 }
 
 LogicalResult useDirectAccess(Program &program, inst::ProgramOp op,
                               const passes::DirectOptions &options) {
-  if (program.numTransfers != 0)
+  if (hasTransfers(program))
     return op.emitOpError("has transfers; this pass runs after inst-synchronize");
+  program.numTransfers = 0;
   if (options.groups.size() != program.ranks.size())
     return op.emitOpError("has ") << program.ranks.size() << " ranks, but groups are given for "
                                   << options.groups.size();

@@ -5,6 +5,7 @@
 #include "compiler/analysis/ProgramIO.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
 
 #include <utility>
 
@@ -46,11 +47,29 @@ analysis::Program changedCopy(analysis::Program &program, Change change) {
   return copy;
 }
 
+/// Diagnostics come without the op that they are about, as long as this lives: its lists are
+/// moved out, so it would look empty.
+class DiagnosticsWithoutOp {
+public:
+  explicit DiagnosticsWithoutOp(mlir::MLIRContext *context)
+      : context(context), printed(context->shouldPrintOpOnDiagnostic()) {
+    context->printOpOnDiagnostic(false);
+  }
+  ~DiagnosticsWithoutOp() { context->printOpOnDiagnostic(printed); }
+  DiagnosticsWithoutOp(const DiagnosticsWithoutOp &) = delete;
+  DiagnosticsWithoutOp &operator=(const DiagnosticsWithoutOp &) = delete;
+
+private:
+  mlir::MLIRContext *context;
+  bool printed;
+};
+
 /// Calls transform(program, op), which returns a LogicalResult and reports its errors on op, for
 /// each inst.program of the module, whose op says afterwards what `program` has become, also after
 /// an error.
 template <typename Transform>
 mlir::LogicalResult transformPrograms(mlir::ModuleOp module, Transform transform) {
+  DiagnosticsWithoutOp withoutOp(module.getContext());
   for (auto op : module.getOps<inst::ProgramOp>()) {
     analysis::Program program = analysis::takeProgram(op);
     const mlir::LogicalResult result = transform(program, op);

@@ -27,6 +27,13 @@
 
 // -----
 
+// expected-error @+1 {{attribute 'transfer_bound' failed to satisfy constraint: 32-bit signless integer attribute}}
+"inst.program"() <{algorithm = "x", collective = "y", num_ranks = 0 : i32, input_chunks = array<i32>,
+    output_chunks = array<i32>, scratch_chunks = array<i32>, in_place_offsets = array<i32>, transfer_bound = 3 : i64}> ({
+}) : () -> ()
+
+// -----
+
 // expected-error @+1 {{has numbers that are no flat form of its property}}
 "chunk.program"() <{algorithm = "x", collective = "y", num_ranks = 1 : i32, input_chunks = array<i32: 1>,
     output_chunks = array<i32: 1>, scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>,

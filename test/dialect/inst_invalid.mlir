@@ -405,8 +405,19 @@ inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>
 
 // -----
 
+// Identifiers far above the number of instructions.
 inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
-    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, inst.transfer_bound = 3 : i32} {
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // expected-error @+1 {{transfer 67108863 needs one sender and a receiver, got 1 and 0}}
+    inst.send input[0] into transfer(67108863)
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, transfer_bound = 3 : i32} {
   inst.rank 0 {
     // expected-error @+1 {{names transfer 3; they are numbered below 3}}
     inst.send input[0] into transfer(3)
@@ -415,9 +426,9 @@ inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>
 
 // -----
 
-// expected-error @+1 {{needs a number up to 67108864 as inst.transfer_bound, got -1 : i32}}
+// expected-error @+1 {{needs a number up to 67108864 as transfer_bound, got -1 : i32}}
 inst.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
-    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, inst.transfer_bound = -1 : i32} {
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, transfer_bound = -1 : i32} {
   inst.rank 0 {
   }
 }

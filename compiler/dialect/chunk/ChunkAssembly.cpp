@@ -3,12 +3,9 @@
 #include "compiler/dialect/Lines.h"
 #include "compiler/dialect/ProgramHeader.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 #include <optional>
 
 using namespace mlir;
-using occl::plan::OperandKind;
 
 namespace occl::chunk {
 
@@ -30,11 +27,7 @@ static ParseResult parsePlace(OpAsmParser &parser, ChunkOp &op) {
   llvm::StringRef name;
   if (parser.parseKeyword(&name))
     return failure();
-  auto buffer = llvm::StringSwitch<std::optional<OperandKind>>(name)
-                    .Case("input", OperandKind::Input)
-                    .Case("output", OperandKind::Output)
-                    .Case("scratch", OperandKind::Scratch)
-                    .Default(std::nullopt);
+  const std::optional<plan::OperandKind> buffer = dialect::bufferNamed(name);
   if (!buffer)
     return parser.emitError(where) << "expected input, output or scratch, got " << name;
   op.buffer = *buffer;

@@ -31,6 +31,9 @@ def Chunk_ProgramOp : Op<Chunk_Dialect, "program"> {
     A count of 1 is not written, nor that nothing is asked for. `hints` is flat, four numbers a record
     (compiler/dialect/Hints.h): into how many parts to cut, aggregation group, thread blocks of sender and receiver.
     Operations name their record.
+
+    The generic form with locations (`--mlir-print-op-generic --mlir-print-debuginfo`) needs `--mlir-print-local-scope`
+    to be read back: MLIR defines the alias of a location that an operation shares with an op below the list, too late.
   }];
   let arguments = !con(programHeader, (ins DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$hints,
                                            OperationsProperty:$operations));
@@ -47,7 +50,7 @@ def Chunk_ProgramOp : Op<Chunk_Dialect, "program"> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     const ::occl::chunk::ChunkProgram &getOperations() { return getProperties().operations; }
-    /// To be moved out, changed and moved in again: nothing is copied.
+    /// To be changed where they are.
     ::occl::chunk::ChunkProgram &getMutableOperations() { return getProperties().operations; }
   }];
 }

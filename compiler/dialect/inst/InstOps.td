@@ -12,13 +12,16 @@ def Inst_ProgramOp : Op<Inst_Dialect, "program", [IsolatedFromAbove, SingleBlock
                                                   NoRegionArguments]> {
   let summary = "the instructions of all ranks";
   let description = [{
-    The header is that of `chunk.program`, and two attributes more. `connections` is flat: source, channel, number of
+    The header is that of `chunk.program`, and three attributes more. `connections` is flat: source, channel, number of
     destinations, then the destinations, ascending; a counter has channel -1; empty before `inst-assign-thread-blocks`. `uniform_chunks`
-    says that a value ends in a place of another extent than its own, which needs chunks of one size.
+    says that a value ends in a place of another extent than its own, which needs chunks of one size. `transfer_bound`,
+    which passes leave, says below what the identifiers of transfers are; without it a pass goes over all instructions to
+    find that out.
   }];
   let arguments = !con(programHeader, (ins
     DefaultValuedAttr<BoolAttr, "false">:$uniform_chunks,
-    DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$connections));
+    DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$connections,
+    OptionalAttr<I32Attr>:$transfer_bound));
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$algorithm `implements` $collective `ranks` $num_ranks attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -37,7 +40,8 @@ def Inst_RankOp : Op<Inst_Dialect, "rank", [HasParent<"ProgramOp">]> {
     The instructions are data of the op, one a line: `%name = inst.<mnemonic> <sources> into <destinations> count n
     extent e block b group g final after %name, ...`, where a place is `input[i]`, `output[i]`, `scratch[i]` (each may go
     on with `of rank`), `transfer(id)`, `transfer(id) channel c` or `connection(i)`. A `wait` has no destinations, a
-    `signal` no sources. What differs from count 1, extent 0, no block, no group and not final is written.
+    `signal` no sources. What differs from count 1, extent 0, no block, no group and not final is written. With
+    locations, the generic form is read back as that of `chunk.program` is.
 
     | mnemonic | what it does |
     |---|---|

@@ -15,10 +15,6 @@ using namespace mlir;
 using namespace occl;
 using namespace occl::inst;
 
-/// A discardable attribute: transfers have identifiers below this 32-bit integer. It spares passes
-/// a look at all instructions (analysis::takeProgram).
-static constexpr llvm::StringLiteral kTransferBound = "inst.transfer_bound";
-
 static plan::OperandKind bufferOf(PlaceKind kind) { return static_cast<plan::OperandKind>(kind); }
 
 /// An error at a step's place that begins with its name.
@@ -26,17 +22,33 @@ static InFlightDiagnostic errorAt(const Step &step) {
   return emitError(step.location) << "'" << nameOf(opcodeOf(step.instruction)) << "' ";
 }
 
+/// A place's channel is what the text can say; which ranks there are, verifyRange() knows.
+static LogicalResult verifyChannel(const Step &step, const Place &place) {
+  if (place.isLocal() && place.channel < -1)
+    return errorAt(step) << "names a buffer of rank " << place.channel;
+  if (place.kind == PlaceKind::Transfer &&
+      (place.channel < -1 || place.channel >= static_cast<int>(plan::limits::kMaxChannels)))
+    return errorAt(step) << "needs a channel below " << plan::limits::kMaxChannels << ", got "
+                         << place.channel;
+  if (place.kind == PlaceKind::Connection && place.channel != -1)
+    return errorAt(step) << "names channel " << place.channel << " beside a connection";
+  return success();
+}
+
 static LogicalResult verifyPlaces(const dialect::ProgramHeader &header, uint32_t rank,
                                   const Step &step) {
   auto emitError = [&] { return errorAt(step); };
   const Instruction &instruction = step.instruction;
   for (const Places *places : {&instruction.sources, &instruction.destinations})
-    for (Place place : *places)
+    for (Place place : *places) {
+      if (failed(verifyChannel(step, place)))
+        return failure();
       if (place.isLocal() &&
           failed(dialect::verifyRange(emitError, header, static_cast<int32_t>(place.owner(rank)),
                                       bufferOf(place.kind), static_cast<int32_t>(place.index),
                                       static_cast<int32_t>(instruction.count))))
         return failure();
+    }
   return success();
 }
 
@@ -137,20 +149,45 @@ private:
   std::vector<End> ends;
 };
 
+/// Numbers for the identifiers of transfers. They are the same up to a bound that goes with the
+/// program's size; of what is beyond, only what is there has a number.
+class TransferNumbers {
+public:
+  explicit TransferNumbers(size_t numSteps)
+      : bound(static_cast<uint32_t>(
+            std::min<size_t>(4 * numSteps + 1024, plan::limits::kMaxInstructions))) {}
+
+  uint32_t of(uint32_t id) {
+    if (id < bound)
+      return id;
+    auto [known, isNew] = numbers.try_emplace(id, bound + static_cast<uint32_t>(beyond.size()));
+    if (isNew)
+      beyond.push_back(id);
+    return known->second;
+  }
+  uint32_t identifierOf(uint32_t number) const {
+    return number < bound ? number : beyond[number - bound];
+  }
+
+private:
+  uint32_t bound;
+  llvm::DenseMap<uint32_t, uint32_t> numbers;
+  std::vector<uint32_t> beyond;
+};
+
 /// Of a program whose ranks are there, in their order.
 class MessageVerifier {
 public:
   explicit MessageVerifier(ProgramOp program)
-      : program(program), connections(*unflattenConnections(program.getConnections())) {
-    if (auto bound = program->getAttrOfType<IntegerAttr>(kTransferBound))
-      transferBound = static_cast<uint32_t>(bound.getInt());
-  }
+      : program(program), connections(*unflattenConnections(program.getConnections())),
+        transferBound(program.getTransferBound().value_or(plan::limits::kMaxInstructions)),
+        transferNumbers(numSteps(program)) {}
 
   LogicalResult verify() {
     if (failed(collect()))
       return failure();
-    for (uint32_t id = 0; id < byTransfer.size(); ++id)
-      if (failed(verifyTransfer(id, byTransfer.of(id))))
+    for (uint32_t i = 0; i < byTransfer.size(); ++i)
+      if (failed(verifyTransfer(transferNumbers.identifierOf(i), byTransfer.of(i))))
         return failure();
     for (uint32_t i = 0; i < connections.size(); ++i)
       if (failed(verifyConnection(i, byConnection.of(i))))
@@ -159,6 +196,13 @@ public:
   }
 
 private:
+  static size_t numSteps(ProgramOp program) {
+    size_t number = 0;
+    for (RankOp rank : program.getOps<RankOp>())
+      number += rank.getSteps().size();
+    return number;
+  }
+
   /// Calls fn(step, place, rank, isSend) for all that are messages.
   template <typename Function> void forEachEnd(Function fn) {
     for (RankOp rank : program.getOps<RankOp>())
@@ -177,15 +221,20 @@ private:
     forEachEnd([&](const Step &step, const Place &place, uint32_t, bool) {
       if (failed(result) || failed(result = verifyNumber(step, place)))
         return;
-      (place.kind == PlaceKind::Transfer ? byTransfer : byConnection).count(place.index);
+      if (place.kind == PlaceKind::Transfer)
+        byTransfer.count(transferNumbers.of(place.index));
+      else
+        byConnection.count(place.index);
     });
     if (failed(result))
       return failure();
     byTransfer.endCounting();
     byConnection.endCounting();
     forEachEnd([&](const Step &step, const Place &place, uint32_t rank, bool isSend) {
-      (place.kind == PlaceKind::Transfer ? byTransfer : byConnection)
-          .add(place.index, {&step, rank, isSend});
+      if (place.kind == PlaceKind::Transfer)
+        byTransfer.add(transferNumbers.of(place.index), {&step, rank, isSend});
+      else
+        byConnection.add(place.index, {&step, rank, isSend});
     });
     return success();
   }
@@ -276,7 +325,8 @@ private:
 
   ProgramOp program;
   std::vector<Connection> connections;
-  uint32_t transferBound = plan::limits::kMaxInstructions;
+  uint32_t transferBound;
+  TransferNumbers transferNumbers;
   EndsByNumber byTransfer, byConnection;
 };
 
@@ -294,12 +344,9 @@ LogicalResult ProgramOp::verifyRegions() {
   if (next != getNumRanks())
     return emitOpError() << "needs one inst.rank for each of " << getNumRanks() << " ranks, got "
                          << next;
-  if (Attribute bound = (*this)->getDiscardableAttr(kTransferBound)) {
-    auto number = dyn_cast<IntegerAttr>(bound);
-    if (!number || !number.getType().isSignlessInteger(32) || number.getInt() < 0 ||
-        number.getInt() > int64_t{plan::limits::kMaxInstructions})
-      return emitOpError() << "needs a number up to " << plan::limits::kMaxInstructions << " as "
-                           << kTransferBound << ", got " << bound;
-  }
+  if (IntegerAttr bound = getTransferBoundAttr();
+      bound && (bound.getInt() < 0 || bound.getInt() > int64_t{plan::limits::kMaxInstructions}))
+    return emitOpError() << "needs a number up to " << plan::limits::kMaxInstructions << " as "
+                         << getTransferBoundAttrName().getValue() << ", got " << bound;
   return MessageVerifier(*this).verify();
 }

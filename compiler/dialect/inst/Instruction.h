@@ -1,5 +1,5 @@
-// An instruction of the inst dialect as plain data: what its op stores, and what the passes work
-// on.
+// An instruction of the inst dialect as plain data: what a rank's op has a list of (Step.h),
+// and what the passes work on.
 #pragma once
 
 #include "plan/model/plan.h"

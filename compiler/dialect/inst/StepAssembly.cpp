@@ -1,6 +1,7 @@
 #include "compiler/dialect/inst/StepAssembly.h"
 
 #include "compiler/dialect/Lines.h"
+#include "compiler/dialect/ProgramHeader.h"
 #include "plan/model/limits.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,8 +12,21 @@ using namespace mlir;
 
 namespace occl::inst {
 
-static constexpr llvm::StringLiteral kPlaceNames[] = {"input", "output", "scratch", "transfer",
-                                                      "connection"};
+static llvm::StringRef nameOf(PlaceKind kind) {
+  if (kind == PlaceKind::Transfer)
+    return "transfer";
+  if (kind == PlaceKind::Connection)
+    return "connection";
+  return dialect::bufferName(static_cast<plan::OperandKind>(kind));
+}
+
+static std::optional<PlaceKind> placeNamed(llvm::StringRef name) {
+  for (PlaceKind kind : {PlaceKind::Input, PlaceKind::Output, PlaceKind::Scratch,
+                         PlaceKind::Transfer, PlaceKind::Connection})
+    if (nameOf(kind) == name)
+      return kind;
+  return std::nullopt;
+}
 
 std::string nameOf(plan::Opcode opcode) {
   return "inst." + llvm::convertToSnakeFromCamelCase(plan::mnemonic(opcode));
@@ -37,11 +51,11 @@ static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
   llvm::StringRef name;
   if (parser.parseKeyword(&name))
     return failure();
-  const auto *found = llvm::find(kPlaceNames, name);
-  if (found == std::end(kPlaceNames))
+  const std::optional<PlaceKind> kind = placeNamed(name);
+  if (!kind)
     return parser.emitError(at) << "expected input, output, scratch, transfer or connection, got "
                                 << name;
-  place.kind = static_cast<PlaceKind>(found - kPlaceNames);
+  place.kind = *kind;
   if (place.isLocal()) {
     if (parser.parseLSquare() || parser.parseInteger(place.index) || parser.parseRSquare())
       return failure();
@@ -135,7 +149,7 @@ ParseResult parseSteps(OpAsmParser &parser, Steps &steps) {
 }
 
 static void printPlace(OpAsmPrinter &printer, Place place) {
-  printer << kPlaceNames[static_cast<unsigned>(place.kind)];
+  printer << nameOf(place.kind);
   if (place.isLocal())
     printer << '[' << place.index << ']';
   else

@@ -57,7 +57,12 @@ TEST_F(StepProperty, WhatDiffersIsUnequalAndHasAnotherHash) {
     EXPECT_NE(dialect::hashOf(flatten(other)), hash);
   };
   expectOther([](Steps &other) { other[0].instruction.sources[0].index = 4; });
+  expectOther([](Steps &other) { other[0].instruction.sources[0].kind = PlaceKind::Output; });
   expectOther([](Steps &other) { other[0].instruction.destinations[0].channel = 8; });
+  expectOther([](Steps &other) { other[0].instruction.count = 3; });
+  expectOther([](Steps &other) { other[0].instruction.extent = 0; });
+  expectOther([](Steps &other) { other[0].instruction.threadBlock = 0; });
+  expectOther([](Steps &other) { other[0].instruction.group = -1; });
   expectOther([](Steps &other) { other[1].instruction.final = false; });
   expectOther([](Steps &other) { other[1].dependencies.clear(); });
   expectOther([](Steps &other) {

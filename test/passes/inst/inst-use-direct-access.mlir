@@ -2,11 +2,12 @@
 // RUN: occl-opt %s -split-input-file -inst-use-direct-access=group-size=2 | FileCheck %s --check-prefix=PAIRS
 
 // A fold takes what it folds where it lies, and stores where it is wanted; the others only wait until they are left alone.
+// A bound of transfers above 0 does not say that there are any.
 // CHECK-LABEL: "two-step"
 // CHECK-SAME: connections = array<i32: 0, -1, 1, 1, 1, -1, 1, 0>
 inst.program "two-step" implements "allreduce" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
     output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
-    part_chunks = 2 : i32, connections = array<i32: 0, 0, 1, 1, 1, 0, 1, 0>} {
+    part_chunks = 2 : i32, connections = array<i32: 0, 0, 1, 1, 1, 0, 1, 0>, transfer_bound = 3 : i32} {
   inst.rank 0 {
     // CHECK: inst.load_reduce_store input[0], input[0] of 1 into output[0], output[0] of 1 block 0 final{{$}}
     // CHECK-NEXT: inst.signal into connection(0) block 0
