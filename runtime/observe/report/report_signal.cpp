@@ -41,13 +41,31 @@ std::atomic<const WakeFile *> wakeFile{nullptr};
 std::array<std::atomic<const Former *>, NSIG> formers;
 static_assert(std::atomic<const Former *>::is_always_lock_free);
 
-/// The handler of the program that ours is calling in this thread. It is part of each thread from
-/// the start: memory for it must not be allocated in a handler.
+/// The handler of the program that ours is calling in a thread. No thread_local: its memory may
+/// be allocated at its first use, which a handler must not do.
 struct Calling {
+  std::atomic<pid_t> thread{0}; // 0: free
   int signal = 0;
   const Former *former = nullptr;
 };
-[[gnu::tls_model("initial-exec")]] constinit thread_local Calling calling;
+/// For as many threads as are in handlers at a time; in more only the wake is done.
+constinit std::array<Calling, 64> callings;
+
+/// The place of this thread, or null; `isNew`: it has taken a free one.
+Calling *callingOfThisThread(bool &isNew) {
+  const pid_t self = gettid();
+  isNew = false;
+  for (Calling &each : callings)
+    if (each.thread.load(std::memory_order_relaxed) == self)
+      return &each;
+  for (Calling &each : callings) {
+    pid_t none = 0;
+    isNew = each.thread.compare_exchange_strong(none, self, std::memory_order_acquire);
+    if (isNew)
+      return &each;
+  }
+  return nullptr;
+}
 
 /// The file of this process; null: it has none.
 const WakeFile *ownWakeFile() {
@@ -67,21 +85,33 @@ bool takeWake() {
   return read(ownWakeFile()->descriptor, &count, sizeof count) == sizeof count;
 }
 
+/// The handler of the program is called as well, and if that calls ours the one before it.
+void callFormer(Calling &own, int signal, siginfo_t *info, void *context) {
+  const int outerSignal = own.signal;
+  const Former *const outer = own.former;
+  const Former *former =
+      outerSignal == signal ? outer->earlier : formers[static_cast<size_t>(signal)].load();
+  if (!former)
+    return;
+  own.former = former;
+  own.signal = signal;
+  const struct sigaction &action = former->action;
+  if ((action.sa_flags & SA_SIGINFO) != 0)
+    action.sa_sigaction(signal, info, context);
+  else if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)
+    action.sa_handler(signal);
+  own.signal = outerSignal;
+  own.former = outer;
+}
+
 void onSignal(int signal, siginfo_t *info, void *context) {
   int savedError = errno;
   wake();
-  // The handler of the program is called as well, and if that calls ours the one before it.
-  const Calling outer = calling;
-  const Former *former =
-      outer.signal == signal ? outer.former->earlier : formers[static_cast<size_t>(signal)].load();
-  if (former) {
-    calling = {signal, former};
-    const struct sigaction &action = former->action;
-    if ((action.sa_flags & SA_SIGINFO) != 0)
-      action.sa_sigaction(signal, info, context);
-    else if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN)
-      action.sa_handler(signal);
-    calling = outer;
+  bool isOutermost = false;
+  if (Calling *const own = callingOfThisThread(isOutermost)) {
+    callFormer(*own, signal, info, context);
+    if (isOutermost)
+      own->thread.store(0, std::memory_order_release);
   }
   errno = savedError;
 }
