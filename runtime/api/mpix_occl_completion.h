@@ -61,8 +61,8 @@ static inline int mpixIsOver(MPIX_Request request) {
     return 0;
   request->isOver = 1;
   request->code = mpixResult(result, MPI_ERR_REQUEST);
-  if (request->code != MPI_SUCCESS)
-    request->why = strdup(mpixText);
+  if (request->code != MPI_SUCCESS && (request->why = (char *)malloc(sizeof mpixText)) != NULL)
+    memcpy(request->why, mpixText, sizeof mpixText);
   return 1;
 }
 
