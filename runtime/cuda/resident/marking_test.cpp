@@ -1,6 +1,7 @@
 // Marks are those of who asked for them, on a device of the host's own that executes nothing.
 #include "runtime/cuda/resident/resident_daemon.h"
 
+#include "runtime/cuda/resident/testing/test_tenant.h"
 #include "runtime/cuda/testing/host_cuda.h"
 
 #include <gtest/gtest.h>
@@ -27,15 +28,7 @@ using namespace testing;
 using namespace std::chrono_literals;
 
 /// Keeps the daemon's thread as long as it is told to.
-struct Occupying : Tenant {
-  bool hasFailed() const override { return false; }
-  Status failure() const override { return {}; }
-  void fail(const Status &) override {}
-  void endLate(const InvocationName &, std::span<const TenantWait>) override {}
-  void reportLate(const InvocationName &) override {}
-  bool isAsked() const override { return false; }
-  void look(std::span<const TenantWait>) override {}
-  void ended(const InvocationName &, const Status &, std::chrono::nanoseconds) override {}
+struct Occupying : TestTenant {
   std::function<void()> comeBy() override {
     ++visits;
     while (keeps)

@@ -68,14 +68,6 @@ OneDevice::~OneDevice() {
     daemons[r]->detach(*tenants[r]);
 }
 
-void TestTenant::endLate(const InvocationName &invocation, std::span<const TenantWait> waits) {
-  std::string text = "collective " + std::to_string(invocation.collective) + " is late";
-  for (const TenantWait &wait : waits)
-    text += "; instruction " + std::to_string(wait.task.instruction) + " waits for rank " +
-            std::to_string(wait.task.peer);
-  fail({StatusCode::Timeout, text});
-}
-
 char *OneDevice::take(uint64_t bytes) {
   pieces.push_back(std::make_unique<DevicePiece>(std::max<uint64_t>(bytes, 1)));
   return pieces.back()->begin();

@@ -5,13 +5,11 @@
 #include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/resident/resident_daemon.h"
+#include "runtime/cuda/resident/testing/test_tenant.h"
 #include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <span>
-#include <string>
 #include <vector>
 
 namespace occl::cuda::resident {
@@ -28,30 +26,6 @@ public:
 
 private:
   char *memory = nullptr;
-};
-
-/// A rank that fails when it is told to, or at a deadline.
-class TestTenant : public Tenant {
-public:
-  bool hasFailed() const override { return !failure().ok(); }
-  Status failure() const override {
-    std::lock_guard lock(mutex);
-    return failed;
-  }
-  void fail(const Status &cause) override {
-    std::lock_guard lock(mutex);
-    if (failed.ok())
-      failed = cause;
-  }
-  void endLate(const InvocationName &invocation, std::span<const TenantWait> waits) override;
-  void reportLate(const InvocationName &) override {}
-  bool isAsked() const override { return false; }
-  void look(std::span<const TenantWait>) override {}
-  void ended(const InvocationName &, const Status &, std::chrono::nanoseconds) override {}
-
-private:
-  mutable std::mutex mutex;
-  Status failed;
 };
 
 /// Every failed CUDA call ends the process.
