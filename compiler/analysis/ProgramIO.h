@@ -11,8 +11,8 @@ namespace occl::analysis {
 Program takeProgram(inst::ProgramOp op);
 
 /// Makes `op`, which has a rank for each of `program` or none at all, say `program`: its steps,
-/// which are moved, and of the header depth, scratch sizes, uniformity and connections. The rest of
-/// the header stays.
+/// which are moved, and of the header depth, scratch sizes, uniformity, connections and the bound
+/// of transfers. The rest of the header stays.
 void storeProgram(Program &&program, inst::ProgramOp op);
 
 } // namespace occl::analysis

@@ -246,6 +246,10 @@ static inline int mpixIsActive(MPIX_Request request) {
 static inline void mpixSetActive(MPIX_Request request, int isActive) {
   __atomic_store_n(&request->isActive, isActive, __ATOMIC_RELEASE);
 }
+/* Has an epoch of which OCCL knows nothing, or no more. */
+static inline int mpixIsKeptActive(MPIX_Request request) {
+  return mpixIsActive(request) && (!request->part || request->isOver);
+}
 /* MPI_SUCCESS unless it is none. */
 static inline int mpixIsThere(const MPIX_Request *request) {
   return request && *request ? MPI_SUCCESS
@@ -256,7 +260,7 @@ static inline int MPIX_Start(MPIX_Request *request) {
   const int code = mpixIsThere(request);
   if (code != MPI_SUCCESS)
     return code;
-  if (mpixIsActive(*request) && (!(*request)->part || (*request)->isOver))
+  if (mpixIsKeptActive(*request))
     return mpixFail(MPI_ERR_REQUEST, "the request has been started, and has not ended");
   if (!(*request)->part && (*request)->isSend) {
     memset((*request)->marks, 0, (size_t)(*request)->partitions);
@@ -389,7 +393,7 @@ static inline int MPIX_Request_free(MPIX_Request *request) {
   const int code = mpixIsThere(request);
   if (code != MPI_SUCCESS)
     return code;
-  if (mpixIsActive(*request) && (!(*request)->part || (*request)->isOver))
+  if (mpixIsKeptActive(*request))
     return mpixFail(MPI_ERR_REQUEST, "the request is not over: wait for it before it is freed");
   const occlResult_t freed = occlPfree((*request)->part);
   if (freed != occlSuccess)

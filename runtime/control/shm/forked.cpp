@@ -57,10 +57,12 @@ Descriptor openNotInherited(const std::function<int()> &open) {
 }
 
 Descriptor::~Descriptor() {
-  if (number >= 0 && process == 0)
-    close(number);
-  if (number < 0 || process == 0)
+  if (number < 0)
     return;
+  if (process == 0) {
+    close(number);
+    return;
+  }
   const NoFork none; // between the two a child would keep it
   if (process != registry().process)
     return; // closed when this process was made, and the number is somebody else's

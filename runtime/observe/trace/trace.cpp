@@ -107,7 +107,7 @@ Trace::Recording Trace::stop() {
   uint32_t current = session.exchange(0, std::memory_order_acq_rel);
   if (current == 0)
     return recording;
-  // The rings are shared by all communicators, so only events of this session count.
+  // The rings are shared by all communicators, so only events of this recording count.
   rings().forEach([&](uint16_t number, const TraceRing &ring) {
     ring.forEach([&](const TraceWords &words) {
       if (sessionOf(words) != current)
