@@ -1,6 +1,8 @@
 // Loads libibverbs where it is installed.
 #include "runtime/net/transport/verbs/ibverbs.h"
 
+#include "runtime/base/process_identity.h"
+
 #include <dlfcn.h>
 #include <string>
 
@@ -9,12 +11,22 @@ namespace {
 
 constexpr const char *kLibrary = "libibverbs.so.1";
 
-StatusOr<const Ibverbs *> loadNow() {
+/// Its functions, or why there are none.
+struct Library {
+  Library() : found(load()) {}
+
+  Ibverbs functions;
+  const StatusOr<const Ibverbs *> found;
+
+private:
+  StatusOr<const Ibverbs *> load();
+};
+
+StatusOr<const Ibverbs *> Library::load() {
   // Its symbols stay local: the program may link a library of its own.
   void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Status(StatusCode::SystemError, std::string(kLibrary) + " cannot be loaded");
-  static Ibverbs functions;
   const char *missing = nullptr;
   const auto find = [&](auto &function, const char *name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
@@ -33,9 +45,10 @@ StatusOr<const Ibverbs *> loadNow() {
 } // namespace
 
 StatusOr<const Ibverbs *> Ibverbs::load() {
-  // Never unloaded: threads may still poll when the process ends.
-  static const auto *loaded = new StatusOr<const Ibverbs *>(loadNow());
-  return *loaded;
+  // Never unloaded: threads may still poll when the process ends. A child of fork() loads it
+  // itself: its parent may have been in the middle of that.
+  static constinit PerProcess<Library> library;
+  return library.get().found;
 }
 
 } // namespace occl::net
