@@ -76,7 +76,7 @@ struct StreamTransfers::Prepared {
 
   void putMarks() {
     for (size_t i = 0; i < marks.size(); ++i)
-      marks[i]->put(streams[i]);
+      marks[i]->put(streams[i], isLaunched);
     marks.clear();
   }
 };

@@ -17,11 +17,13 @@ StreamMark::~StreamMark() {
   cudaEventDestroy(event);
 }
 
-void StreamMark::put(cudaStream_t stream) {
-  // A stream that takes no event holds nobody up; the error is nobody else's.
-  (void)toStatus(cudaEventRecord(event, stream), "recording a CUDA event").ok();
-  // The flag comes after the event, so that nobody asks for an event that is not recorded.
-  isPut.store(true, std::memory_order_release);
+void StreamMark::put(cudaStream_t stream, bool hasLaunched) {
+  // The error is nobody else's.
+  const Status recorded = toStatus(cudaEventRecord(event, stream), "recording a CUDA event");
+  // The flag comes after the event, so that nobody asks for an event that is not recorded, which
+  // counts as passed.
+  if (recorded.ok() || !hasLaunched)
+    isPut.store(true, std::memory_order_release);
 }
 
 bool StreamMark::isPassed() const {

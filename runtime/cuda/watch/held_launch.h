@@ -21,8 +21,10 @@ public:
 
   /// Before all else. SystemError: there is no mark.
   Status make();
-  /// Once, also if nothing was put into the stream; its device is current.
-  void put(cudaStream_t stream);
+  /// Once, also if nothing was put into the stream; its device is current. hasLaunched: something
+  /// was. If the stream does not take the mark then, it is never passed, as nobody could tell when
+  /// that is over; else at once.
+  void put(cudaStream_t stream, bool hasLaunched);
   bool isPassed() const;
 
 private:
@@ -45,7 +47,7 @@ Status launchHeld(HeldStreams &held, int device, cudaStream_t stream, const Laun
   if (!mark.ok())
     return mark.status();
   Status status = launch();
-  (*mark)->put(stream);
+  (*mark)->put(stream, status.ok());
   return status;
 }
 

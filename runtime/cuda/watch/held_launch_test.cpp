@@ -66,11 +66,23 @@ TEST_F(HeldLaunchTest, NothingIsPutIntoAStreamThatCannotBeMarked) {
   EXPECT_EQ(lastError(), cudaSuccess) << "the next caller of CUDA takes it for its own";
 }
 
-TEST_F(HeldLaunchTest, AnErrorOfTheMarkIsNobodyElses) {
+TEST_F(HeldLaunchTest, BehindWhatWaitsAMarkThatIsNotTakenIsNotPassed) {
+  holdDevice();
   failCall("cudaEventRecord", cudaErrorUnknown);
   EXPECT_TRUE(launch().ok());
   EXPECT_EQ(launches, 1u);
-  EXPECT_EQ(lastError(), cudaSuccess);
+  EXPECT_EQ(lastError(), cudaSuccess) << "the next caller of CUDA takes it for its own";
+  held.sweep();
+  EXPECT_EQ(held.count(), 1u) << "what was launched waits in the stream";
+}
+
+TEST_F(HeldLaunchTest, AStreamThatTakesNothingIsNotHeld) {
+  failCall("cudaEventRecord", cudaErrorUnknown);
+  const Status refused =
+      launchHeld(held, 0, stream, [] { return Status(StatusCode::SystemError, "refused"); });
+  EXPECT_EQ(refused.code(), StatusCode::SystemError);
+  held.sweep();
+  EXPECT_EQ(held.count(), 0u);
 }
 
 } // namespace
