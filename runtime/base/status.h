@@ -42,6 +42,9 @@ private:
   StatusCode kind = StatusCode::Success;
 };
 
+/// Needs no memory itself: a text as short as this has none.
+inline Status outOfMemory() { return {StatusCode::SystemError, "out of memory"}; }
+
 /// A SystemError "<what>: <text of errno>".
 Status systemError(std::string what, int error);
 
@@ -64,5 +67,12 @@ private:
   std::optional<T> held;
   Status failure;
 };
+
+/// Takes what there is; Success then.
+template <class T> Status take(T &to, StatusOr<T> from) {
+  if (from.ok())
+    to = std::move(*from);
+  return from.status();
+}
 
 } // namespace occl

@@ -218,6 +218,14 @@ Status Fabric::failure() const {
   return first.ok() ? cause : first;
 }
 
+StatusCode Fabric::failureCode() const {
+  try {
+    return failure().code();
+  } catch (const std::bad_alloc &) {
+    return outOfMemory().code();
+  }
+}
+
 /// Success if that rank has said nothing.
 Status Fabric::causeOf(uint32_t failedBy) const {
   // Any rank may have damaged the word.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace occl::daemon {
@@ -80,11 +81,23 @@ public:
   /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen; among
   /// the ranks of each machine.
   void fail(const Status &cause);
+  /// Fails if check(), which returns a Status, does not succeed, or has no memory to say so: then
+  /// with outOfMemory(). Does not throw std::bad_alloc.
+  template <class Check> void failUnless(Check check) {
+    try {
+      if (Status status = check(); !status.ok())
+        fail(status);
+    } catch (const std::bad_alloc &) {
+      fail(outOfMemory());
+    }
+  }
   /// If it has failed for rank r, as far as that one knows, it has for all ranks afterwards. False:
   /// not for r yet.
   bool spreadFailureOf(uint32_t r);
   /// Why it failed, as this rank has first read it; Success only if failed() is false.
   Status failure() const;
+  /// Of failure(); SystemError where there is no memory for its text.
+  StatusCode failureCode() const;
 
   /// Before an executor of this rank loads from or stores to buffers of other ranks itself. False:
   /// the communicator has failed, nothing is accessed; else endAccess() follows, soon. Who fails

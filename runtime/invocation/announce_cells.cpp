@@ -76,12 +76,12 @@ bool AnnounceCells::beginToCount(IdState &id) {
 }
 
 void AnnounceCells::retire(IdState &id) {
+  if (!id.isRetired)
+    retired.push_back(&id); // which may throw
+  id.isRetired = true;
   if (id.isActive)
     unlink(id);
   id.isActive = false;
-  if (!id.isRetired)
-    retired.push_back(&id);
-  id.isRetired = true;
 }
 
 void AnnounceCells::forgetNext() {

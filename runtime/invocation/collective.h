@@ -177,6 +177,22 @@ struct BindPlace {
 /// Binds the plan. Errors: those of bind().
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place);
 
+/// Invocations one behind the other, by `nextWaiting`; each is in one list at a time. No memory is
+/// needed for it.
+class InvocationList {
+public:
+  bool isEmpty() const { return !first; }
+  OpenInvocation *front() const { return first; }
+  void add(OpenInvocation &invocation);
+  /// Behind these those of the other list, which is empty then.
+  void append(InvocationList &other);
+  /// The first one, which is taken off; nullptr if there is none.
+  OpenInvocation *take();
+
+private:
+  OpenInvocation *first = nullptr, *last = nullptr;
+};
+
 /// A sequence: an id's announce cells, ordinals and invocations; lives while it has a cell.
 /// `nextOrdinal` invocations of it have been before.
 struct IdState {
@@ -228,7 +244,7 @@ struct IdState {
 
   // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
   OpenInvocation *running = nullptr;
-  OpenInvocation *firstWaiting = nullptr, *lastWaiting = nullptr;
+  InvocationList waiting;
 };
 
 } // namespace occl::daemon

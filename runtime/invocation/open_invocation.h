@@ -97,7 +97,7 @@ struct OpenInvocation {
 
   // Under the task board's lock.
   uint32_t blocksLeft = 0;
-  OpenInvocation *nextWaiting = nullptr; // of the same id
+  OpenInvocation *nextWaiting = nullptr; // see InvocationList
 
   /// Set when no executor of this rank refers to it any more, but for its result.
   Atomic<bool> finished{false};
@@ -111,6 +111,29 @@ struct OpenInvocation {
   /// "collective 'name' (id 7), invocation 3", or "transfers 5 to 7 from rank 0 to rank 1".
   std::string subject() const;
 };
+
+inline void InvocationList::add(OpenInvocation &invocation) {
+  invocation.nextWaiting = nullptr;
+  (last ? last->nextWaiting : first) = &invocation;
+  last = &invocation;
+}
+
+inline void InvocationList::append(InvocationList &other) {
+  if (!other.first)
+    return;
+  (last ? last->nextWaiting : first) = other.first;
+  last = other.last;
+  other = {};
+}
+
+inline OpenInvocation *InvocationList::take() {
+  OpenInvocation *taken = first;
+  if (taken)
+    first = taken->nextWaiting;
+  if (!first)
+    last = nullptr;
+  return taken;
+}
 
 /// The Mismatch of two ranks that have different things in mind with a call.
 Status disagreement(const std::string &call, uint32_t rank, const transport::CollectiveTraits &mine,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <utility>
 
 namespace occl::transport {
 
@@ -30,38 +31,45 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
     return std::nullopt;
   uint64_t rounded = roundToClass(bytes);
   // The block that was freed last is still in caches.
-  std::vector<uint64_t> &stack = stacks[classOf(rounded)];
-  if (!stack.empty()) {
-    uint64_t offset = stack.back();
-    stack.pop_back();
+  Class &known = classes[classOf(rounded)];
+  if (!known.freed.empty()) {
+    uint64_t offset = known.freed.back();
+    known.freed.pop_back();
     inUse += rounded;
     return offset;
   }
+  // Room for one more that is given back.
+  if (known.freed.capacity() == known.blocks)
+    known.freed.reserve(2 * known.blocks + 1);
   // Cut one from a range, if need be after the stacks were merged into ranges.
   std::optional<uint64_t> offset = takeFromRanges(rounded);
   if (!offset) {
     mergeStacks();
     offset = takeFromRanges(rounded);
   }
-  if (offset)
-    inUse += rounded;
+  if (!offset)
+    return std::nullopt;
+  ++known.blocks;
+  inUse += rounded;
   return offset;
 }
 
 void Arena::release(uint64_t offset, uint64_t bytes) {
   uint64_t rounded = roundToClass(bytes);
   inUse -= rounded;
-  stacks[classOf(rounded)].push_back(offset);
+  classes[classOf(rounded)].freed.push_back(offset); // for which there is room
 }
 
 std::optional<uint64_t> Arena::takeFromRanges(uint64_t rounded) {
   for (auto it = ranges.begin(); it != ranges.end(); ++it) {
-    auto [offset, bytes] = *it;
+    const auto [offset, bytes] = *it;
     if (bytes < rounded)
       continue;
-    ranges.erase(it);
+    auto range = ranges.extract(it);
+    range.key() = offset + rounded;
+    range.mapped() = bytes - rounded;
     if (bytes > rounded)
-      ranges.emplace(offset + rounded, bytes - rounded);
+      ranges.insert(std::move(range));
     return offset;
   }
   return std::nullopt;
@@ -71,27 +79,31 @@ void Arena::mergeStacks() {
   for (uint32_t c = 0; c < kNumClasses; ++c) {
     // The number of a class has its power of two and the quarters above it.
     uint64_t floor = uint64_t{1} << (c / 4);
-    for (uint64_t offset : stacks[c])
-      returnRange(offset, floor + c % 4 * (floor / 4));
-    stacks[c].clear();
+    // Each leaves the stack once it is a range, for which there may be no memory.
+    for (; !classes[c].freed.empty(); --classes[c].blocks, classes[c].freed.pop_back())
+      returnRange(classes[c].freed.back(), floor + c % 4 * (floor / 4));
   }
 }
 
 void Arena::returnRange(uint64_t offset, uint64_t bytes) {
-  auto next = ranges.lower_bound(offset);
-  // Join the range behind it, then the one before.
-  if (next != ranges.end() && offset + bytes == next->first) {
-    bytes += next->second;
-    next = ranges.erase(next);
+  const auto next = ranges.lower_bound(offset);
+  const auto previous = next == ranges.begin() ? ranges.end() : std::prev(next);
+  const bool joinsNext = next != ranges.end() && offset + bytes == next->first;
+  const bool joinsPrevious =
+      previous != ranges.end() && previous->first + previous->second == offset;
+  // Join the range before it, and the one behind.
+  if (joinsPrevious) {
+    previous->second += bytes + (joinsNext ? next->second : 0);
+    if (joinsNext)
+      ranges.erase(next);
+  } else if (joinsNext) {
+    auto range = ranges.extract(next);
+    range.key() = offset;
+    range.mapped() += bytes;
+    ranges.insert(std::move(range));
+  } else {
+    ranges.emplace(offset, bytes);
   }
-  if (next != ranges.begin()) {
-    auto previous = std::prev(next);
-    if (previous->first + previous->second == offset) {
-      previous->second += bytes;
-      return;
-    }
-  }
-  ranges.emplace(offset, bytes);
 }
 
 } // namespace occl::transport

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,9 +22,9 @@ public:
   explicit Arena(uint64_t bytes);
 
   /// The offset of a block of at least `bytes`, aligned to kAlignment, or nothing if none is free
-  /// now.
+  /// now. If it throws there is no memory for its own lists, and no block was taken.
   std::optional<uint64_t> allocate(uint64_t bytes);
-  /// `offset` and `bytes` as in the call of allocate.
+  /// `offset` and `bytes` as in the call of allocate. Needs no memory.
   void release(uint64_t offset, uint64_t bytes);
 
   /// Whether a block of this size fits into the arena when nothing else is in it.
@@ -37,6 +38,11 @@ public:
 private:
   static constexpr uint32_t kNumClasses = 4 * 64;
 
+  struct Class {
+    std::vector<uint64_t> freed; // offsets, the last one first
+    size_t blocks = 0;           // that were cut and not merged, freed or not
+  };
+
   static uint32_t classOf(uint64_t rounded);
   std::optional<uint64_t> takeFromRanges(uint64_t rounded);
   void mergeStacks();
@@ -44,8 +50,8 @@ private:
 
   uint64_t total;
   uint64_t inUse = 0;
-  std::array<std::vector<uint64_t>, kNumClasses> stacks; // offsets, by class
-  std::map<uint64_t, uint64_t> ranges;                   // free: offset -> bytes
+  std::array<Class, kNumClasses> classes;
+  std::map<uint64_t, uint64_t> ranges; // free: offset -> bytes
 };
 
 } // namespace occl::transport

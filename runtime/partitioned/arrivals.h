@@ -23,9 +23,9 @@ public:
   }
   /// No message of the epoch has come. Partitions without elements are there.
   void begin(uint64_t ofEpoch) {
-    epoch = ofEpoch;
     left = overlapping;
     isHere.assign(theirs.numMessages(), false);
+    epoch = ofEpoch; // after what may throw
     messagesLeft = theirs.numMessages();
     firstLeft = 0;
     for (uint64_t q = 0; q < mine.partitions; ++q)

@@ -3,6 +3,7 @@
 
 #include "runtime/control/records/pair_id.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -16,20 +17,38 @@ struct Matching::Channel {
   const uint32_t peer;
   transfer::RingSource source;
   transfer::RingSink sink;
-  std::deque<Notice> waiting; // for room in the ring
+  Notices waiting; // for room in the ring
   Tags tags;
-  std::unordered_map<uint64_t, Party *> mine;                        // by serial
-  std::unordered_map<uint64_t, std::unique_ptr<Counterpart>> theirs; // by serial
-  /// What a request that is freed had, and the peer has not let go of.
-  struct Retired {
+  /// Until the peer has let go of it.
+  struct Mine {
+    Party *party; // null once it is freed here: then the peer may still access the rest
     uint64_t block, blockBytes;
-    std::vector<std::shared_ptr<const void>> kept;
+    std::vector<std::shared_ptr<const void>> kept{};
+    Notices freed = Notices(1); // that it starts no epoch any more
   };
-  std::unordered_map<uint64_t, Retired> retired; // by serial
+  std::unordered_map<uint64_t, Mine> mine;                           // by serial
+  std::unordered_map<uint64_t, std::unique_ptr<Counterpart>> theirs; // by serial
   bool isChanged = false; // something was matched or freed since it was looked at
 };
 
 namespace {
+
+Notice noticeOf(const Party &party) {
+  Notice notice;
+  notice.kind = Notice::Made;
+  notice.serial = party.serial;
+  notice.isSend = party.isSend ? 1 : 0;
+  notice.tag = party.tag;
+  notice.partitions = party.shape.partitions;
+  notice.count = party.shape.count;
+  notice.type = static_cast<uint64_t>(party.shape.type);
+  notice.perMessage = party.shape.perMessage;
+  notice.block = party.block;
+  notice.reference = party.reference;
+  notice.deviceWords = party.onDevice.words;
+  notice.deviceBuffer = party.onDevice.buffer;
+  return notice;
+}
 
 transport::Pair pairOf(const Party &party, uint32_t rank) {
   return party.isSend ? transport::Pair{rank, party.peer} : transport::Pair{party.peer, rank};
@@ -70,7 +89,9 @@ Status Matching::allocate(Party &party) {
   if (!block) {
     size_t held = 0;
     for (const auto &channel : channels)
-      held += channel ? channel->retired.size() : 0;
+      held += channel ? std::ranges::count_if(channel->mine,
+                                              [](const auto &entry) { return !entry.second.party; })
+                      : 0;
     return {StatusCode::Again,
             "there is no room for the words of " + std::to_string(messages) + " messages: " +
                 std::to_string(memory.bytesInUse()) + " of " + std::to_string(memory.size()) +
@@ -97,36 +118,42 @@ Status Matching::add(Party &party) {
     return looked;
   if (Status allocated = allocate(party); !allocated.ok())
     return allocated;
-  party.serial = nextSerial++;
-  channel.mine.emplace(party.serial, &party);
-  // The k-th of a tag here is for the k-th there.
-  const auto entry = channel.tags.try_emplace({party.isSend, party.tag}).first;
-  Tag &tag = entry->second;
-  party.number = tag.nextMine++;
-  Notice notice;
-  notice.kind = Notice::Made;
-  notice.serial = party.serial;
-  notice.isSend = party.isSend ? 1 : 0;
-  notice.tag = party.tag;
-  notice.partitions = party.shape.partitions;
-  notice.count = party.shape.count;
-  notice.type = static_cast<uint64_t>(party.shape.type);
-  notice.perMessage = party.shape.perMessage;
-  notice.block = party.block;
-  notice.reference = party.reference;
-  notice.deviceWords = party.onDevice.words;
-  notice.deviceBuffer = party.onDevice.buffer;
-  write(channel, notice);
+  const auto entry = enter(channel, party);
   // The peer may have been earlier.
+  Tag &tag = entry->second;
   const auto theirs = tag.theirs.find(party.number);
-  if (theirs == tag.theirs.end()) {
-    tag.mine.emplace(party.number, &party);
+  if (theirs == tag.theirs.end())
     return {};
-  }
   Counterpart &counterpart = *theirs->second;
   tag.theirs.erase(theirs);
   dropIfAsNew(channel, entry);
   return match(channel, party, counterpart);
+}
+
+/// The k-th of a tag here is for the k-th there. The entry of its tag. If it throws, the party has
+/// no words any more.
+Matching::Tags::iterator Matching::enter(Channel &channel, Party &party) {
+  auto tag = channel.tags.end();
+  Notices made;
+  try {
+    made.emplace_back();
+    channel.mine.try_emplace(nextSerial, Channel::Mine{&party, party.block, party.blockBytes});
+    tag = channel.tags.try_emplace({party.isSend, party.tag}).first;
+    const uint64_t number = tag->second.nextMine;
+    if (!tag->second.theirs.contains(number))
+      tag->second.mine.emplace(number, &party);
+  } catch (const std::bad_alloc &) {
+    channel.mine.erase(nextSerial);
+    if (tag != channel.tags.end())
+      dropIfAsNew(channel, tag);
+    release(party.block, party.blockBytes);
+    throw;
+  }
+  party.serial = nextSerial++;
+  party.number = tag->second.nextMine++;
+  made.front() = noticeOf(party);
+  write(channel, made);
+  return tag;
 }
 
 void Matching::dropIfAsNew(Channel &channel, Tags::iterator tag) {
@@ -142,35 +169,42 @@ size_t Matching::numOpenTags() {
   return number;
 }
 
-void Matching::remove(Party &party) {
+void Matching::remove(Party &party) noexcept {
   std::lock_guard lock(mutex);
-  Channel &channel = channelTo(party.peer);
-  channel.mine.erase(party.serial);
+  Channel &channel = channelTo(party.peer); // is there
+  const auto mine = channel.mine.find(party.serial);
   // Matched: forget the peer's request and let go of its words.
-  if (const Counterpart *counterpart = party.counterpart.load(std::memory_order_relaxed)) {
-    const uint64_t serial = counterpart->serial;
-    const bool isHeld = counterpart->header != nullptr;
-    channel.theirs.erase(serial);
+  if (const Counterpart *known = party.counterpart.load(std::memory_order_relaxed)) {
+    const auto counterpart = channel.theirs.find(known->serial);
+    const bool isHeld = known->header != nullptr;
     if (isHeld)
-      write(channel, {.kind = Notice::LetGo, .serial = serial});
+      letGo(channel, *counterpart->second);
+    channel.theirs.erase(counterpart);
   } else {
     // Not matched: its number stays used, so that of the peer finds nobody.
     channel.tags.at({party.isSend, party.tag}).mine.erase(party.number);
   }
-  write(channel, {.kind = Notice::Freed, .serial = party.serial});
+  mine->second.freed.front() = {.kind = Notice::Freed, .serial = party.serial};
+  write(channel, mine->second.freed);
+  mine->second.party = nullptr;
+  mine->second.kept = std::move(party.kept);
   // The peer may still read the words, unless it has let go of them.
-  if (party.isLetGo)
-    release(party.block, party.blockBytes);
-  else
-    channel.retired.emplace(party.serial,
-                            Channel::Retired{party.block, party.blockBytes, party.kept});
+  if (!party.isLetGo)
+    return;
+  release(party.block, party.blockBytes);
+  channel.mine.erase(mine);
+}
+
+void Matching::letGo(Channel &channel, Counterpart &counterpart) {
+  counterpart.letGo.front() = {.kind = Notice::LetGo, .serial = counterpart.serial};
+  write(channel, counterpart.letGo);
 }
 
 void Matching::bind(const Party &party, uint64_t arrivals) {
   std::lock_guard lock(mutex);
   const Counterpart *sender = party.counterpart.load(std::memory_order_relaxed);
-  write(channelTo(party.peer),
-        {.kind = Notice::Bound, .serial = sender->serial, .deviceWords = arrivals + 1});
+  Notices bound = {{.kind = Notice::Bound, .serial = sender->serial, .deviceWords = arrivals + 1}};
+  write(channelTo(party.peer), bound);
 }
 
 Status Matching::look(uint32_t peer) {
@@ -198,8 +232,12 @@ Status Matching::lookLocked(Channel &channel) {
       break;
     Notice notice;
     channel.sink.look(&notice, sizeof notice);
+    try {
+      first = take(channel, notice);
+    } catch (const std::bad_alloc &) { // it stays for the next look
+      break;
+    }
     channel.sink.skip(sizeof notice);
-    first = take(channel, notice);
   }
   if (channel.sink.unreleased() != 0) {
     channel.sink.release();
@@ -212,9 +250,9 @@ Status Matching::lookLocked(Channel &channel) {
   return first;
 }
 
-/// Behind those that wait. They are never waited for.
-void Matching::write(Channel &channel, const Notice &notice) {
-  channel.waiting.push_back(notice);
+/// Behind those that wait. They are never waited for. The list is empty then.
+void Matching::write(Channel &channel, Notices &one) {
+  channel.waiting.splice(channel.waiting.end(), one);
   writeWaiting(channel);
 }
 
@@ -224,8 +262,9 @@ void Matching::writeWaiting(Channel &channel) {
     const Notice &next = channel.waiting.front();
     channel.source.write(&next, sizeof next);
     if (next.kind == Notice::Made)
-      if (const auto made = channel.mine.find(next.serial); made != channel.mine.end())
-        made->second->isTold.store(true, std::memory_order_relaxed);
+      if (const auto made = channel.mine.find(next.serial);
+          made != channel.mine.end() && made->second.party)
+        made->second.party->isTold.store(true, std::memory_order_relaxed);
     channel.waiting.pop_front();
   }
   if (channel.source.unpublished() == 0)
@@ -252,7 +291,8 @@ Status Matching::take(Channel &channel, const Notice &notice) {
   return damaged(channel.peer);
 }
 
-/// Another process has written it: nothing of it is used that is not checked here.
+/// Another process has written it: nothing of it is used that is not checked here. If it throws,
+/// nothing has changed.
 Status Matching::takeMade(Channel &channel, const Notice &notice) {
   auto made = std::make_unique<Counterpart>();
   made->serial = notice.serial;
@@ -275,22 +315,30 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   made->onDevice = {notice.deviceWords, notice.deviceBuffer};
   const auto entry = channel.tags.try_emplace({!made->isSend, notice.tag}).first;
   Tag &tag = entry->second;
-  made->number = tag.nextTheirs++;
   Counterpart &counterpart = *made;
-  // The peer gives each serial once.
-  if (!channel.theirs.emplace(notice.serial, std::move(made)).second)
-    return damaged(channel.peer);
-  if (const auto mine = tag.mine.find(counterpart.number); mine != tag.mine.end()) {
+  counterpart.number = tag.nextTheirs;
+  const auto mine = tag.mine.find(counterpart.number);
+  // That of this rank may have been made and freed before: then nobody asks for it.
+  counterpart.isWaiting = mine == tag.mine.end() && counterpart.number >= tag.nextMine;
+  try {
+    if (counterpart.isWaiting)
+      tag.theirs.emplace(counterpart.number, &counterpart);
+    // The peer gives each serial once.
+    if (!channel.theirs.emplace(notice.serial, std::move(made)).second)
+      return damaged(channel.peer);
+  } catch (const std::bad_alloc &) {
+    tag.theirs.erase(tag.nextTheirs);
+    dropIfAsNew(channel, entry);
+    throw;
+  }
+  ++tag.nextTheirs;
+  if (mine != tag.mine.end()) {
     Party &party = *mine->second;
     tag.mine.erase(mine);
     dropIfAsNew(channel, entry);
     return match(channel, party, counterpart);
   }
-  // That of this rank may have been made and freed before: then nobody asks for it.
-  counterpart.isWaiting = counterpart.number >= tag.nextMine;
-  if (counterpart.isWaiting)
-    tag.theirs.emplace(counterpart.number, &counterpart);
-  else
+  if (!counterpart.isWaiting)
     dropIfAsNew(channel, entry);
   return {};
 }
@@ -305,28 +353,30 @@ void Matching::takeFreed(Channel &channel, uint64_t serial) {
   if (counterpart.party)
     return; // which lets go of it when it is freed
   counterpart.header = nullptr;
-  write(channel, {.kind = Notice::LetGo, .serial = serial});
+  letGo(channel, counterpart);
   // The next one of this rank with its number is told that it is gone.
   if (!counterpart.isWaiting)
     channel.theirs.erase(found);
 }
 
 void Matching::takeLetGo(Channel &channel, uint64_t serial) {
-  if (const auto mine = channel.mine.find(serial); mine != channel.mine.end())
-    mine->second->isLetGo = true;
-  const auto retired = channel.retired.find(serial);
-  if (retired == channel.retired.end())
+  const auto mine = channel.mine.find(serial);
+  if (mine == channel.mine.end())
     return;
-  release(retired->second.block, retired->second.blockBytes);
-  channel.retired.erase(retired);
+  if (Party *party = mine->second.party) {
+    party->isLetGo = true;
+    return;
+  }
+  release(mine->second.block, mine->second.blockBytes);
+  channel.mine.erase(mine);
 }
 
 /// Of a send of this rank, unless it was freed meanwhile.
 void Matching::takeBound(Channel &channel, const Notice &notice) {
   const auto mine = channel.mine.find(notice.serial);
-  if (mine == channel.mine.end())
+  if (mine == channel.mine.end() || !mine->second.party)
     return;
-  if (const Counterpart *known = mine->second->counterpart.load(std::memory_order_relaxed))
+  if (const Counterpart *known = mine->second.party->counterpart.load(std::memory_order_relaxed))
     channel.theirs.at(known->serial)->arrivals.store(notice.deviceWords, std::memory_order_release);
 }
 
@@ -336,12 +386,20 @@ Status Matching::match(Channel &channel, Party &party, Counterpart &counterpart)
   channel.isChanged = true;
   if (party.shape.fits(counterpart.shape))
     return {};
+  return mismatch(party, channel.peer, counterpart);
+}
+
+Status Matching::mismatch(const Party &party, uint32_t peer, const Counterpart &theirs) const {
   const auto side = [](uint32_t rank, bool isSend, const Shape &shape) {
     return "rank " + std::to_string(rank) + (isSend ? " sends " : " receives ") + shape.describe();
   };
-  return {StatusCode::Mismatch, party.describe(fabric.rank()) + ": ranks disagree: " +
-                                    side(fabric.rank(), party.isSend, party.shape) + ", " +
-                                    side(channel.peer, counterpart.isSend, counterpart.shape)};
+  try {
+    return {StatusCode::Mismatch, party.describe(fabric.rank()) + ": ranks disagree: " +
+                                      side(fabric.rank(), party.isSend, party.shape) + ", " +
+                                      side(peer, theirs.isSend, theirs.shape)};
+  } catch (const std::bad_alloc &) { // they are matched: the communicator has to fail
+    return outOfMemory();
+  }
 }
 
 Status Matching::damaged(uint32_t peer) const {

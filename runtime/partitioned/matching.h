@@ -13,7 +13,7 @@
 #include "runtime/sync/light_mutex.h"
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +30,10 @@ struct Party;
 struct DevicePlace {
   uint64_t words = 0, buffer = 0;
 };
+
+/// Notices that are to be written, in nodes that are made early, so that nothing that has begun
+/// needs memory to be told.
+using Notices = std::list<Notice>;
 
 /// The peer's request, as it has told of it. Constant once it is matched, but for isFreed.
 struct Counterpart {
@@ -51,6 +55,7 @@ struct Counterpart {
   uint64_t number = 0;    // of its tag, while it waits there
   bool isWaiting = false; // for a request of this rank
   Party *party = nullptr;
+  Notices letGo = Notices(1); // that this rank does not access it any more
 };
 
 /// What is known of a request of this rank with a peer.
@@ -88,10 +93,11 @@ public:
   ~Matching();
 
   /// Gives it words, and its number, and tells the peer; it may be matched with this. Again: there
-  /// is no memory for its words. As look().
+  /// is no memory for its words. As look(). If it throws there is no memory, and nobody has heard
+  /// of it.
   Status add(Party &party);
   /// Nothing accesses the request any more, here.
-  void remove(Party &party);
+  void remove(Party &party) noexcept;
   /// A receive on a device that is matched: tells its sender of its words of arrival, at this
   /// offset.
   void bind(const Party &party, uint64_t arrivals);
@@ -122,16 +128,19 @@ private:
   Channel &channelTo(uint32_t peer);
   Status allocate(Party &party);
   void release(uint64_t block, uint64_t bytes);
+  Tags::iterator enter(Channel &channel, Party &party);
   Status lookLocked(Channel &channel);
-  void write(Channel &channel, const Notice &notice);
+  void write(Channel &channel, Notices &one);
   void writeWaiting(Channel &channel);
   Status take(Channel &channel, const Notice &notice);
   Status takeMade(Channel &channel, const Notice &notice);
   void takeFreed(Channel &channel, uint64_t serial);
   void takeLetGo(Channel &channel, uint64_t serial);
   void takeBound(Channel &channel, const Notice &notice);
+  void letGo(Channel &channel, Counterpart &counterpart);
   static void dropIfAsNew(Channel &channel, Tags::iterator tag);
   Status match(Channel &channel, Party &party, Counterpart &counterpart);
+  Status mismatch(const Party &party, uint32_t peer, const Counterpart &theirs) const;
   Status damaged(uint32_t peer) const;
 
   daemon::Fabric &fabric;

@@ -12,10 +12,13 @@ namespace occl::partitioned {
 /// Thread safety: any.
 class ReadyMarks {
 public:
-  /// The words are those of shape.numMessages() messages.
-  ReadyMarks(const Shape &shape, MessageWords words)
-      : shape(shape), words(words), epochs(shape.partitions),
+  explicit ReadyMarks(const Shape &shape)
+      : shape(shape), epochs(shape.partitions),
         marks(shape.perMessage > 1 ? shape.numMessages() : 0) {}
+  /// The words are those of shape.numMessages() messages.
+  ReadyMarks(const Shape &shape, MessageWords words) : ReadyMarks(shape) { setWords(words); }
+  /// Before the first mark.
+  void setWords(MessageWords of) { words = of; }
 
   /// Marks partition p in this epoch. False: it was in this epoch, or a later one, already, and
   /// nothing has changed. Who has marked it counts it.
@@ -47,7 +50,7 @@ public:
 
 private:
   const Shape shape;
-  const MessageWords words;
+  MessageWords words;
   std::vector<Word> epochs; // by partition: the last one in which it was marked
   std::vector<Word> marks;  // by message, of all epochs together; with several partitions each
 };

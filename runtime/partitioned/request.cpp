@@ -5,6 +5,7 @@
 #include "runtime/transfer/transfer.h"
 
 #include <algorithm>
+#include <new>
 
 namespace occl::partitioned {
 
@@ -65,9 +66,8 @@ StepResult Request::damaged() {
   return lost();
 }
 
-void SendRequest::makeMarks() {
-  marks = std::make_unique<ReadyMarks>(party.shape,
-                                       MessageWords(party.header, party.shape.numMessages()));
+void SendRequest::useWords() {
+  marks.setWords(MessageWords(party.header, party.shape.numMessages()));
 }
 
 StepResult SendRequest::run(BlockContext &, uint32_t) {
@@ -78,7 +78,7 @@ StepResult SendRequest::run(BlockContext &, uint32_t) {
   if (markedIn != epoch)
     markedBelow = 0;
   markedIn = epoch;
-  markedBelow = marks->firstMissing(markedBelow, epoch);
+  markedBelow = marks.firstMissing(markedBelow, epoch);
   if (!receiver)
     return blocked(BlockReason::Credit, markedBelow, 0);
   // Freed first: what the receiver has said before that counts.
@@ -100,11 +100,11 @@ StepResult SendRequest::run(BlockContext &, uint32_t) {
 std::string SendRequest::describe(uint64_t ordinal, const Obstacle &obstacle,
                                   const std::string &awaited) const {
   // Say the first partition that is not marked, and how many more there are.
-  const uint64_t all = party.shape.partitions, first = marks->firstMissing(0, ordinal);
+  const uint64_t all = party.shape.partitions, first = marks.firstMissing(0, ordinal);
   if (first < all) {
     uint64_t missing = 0;
     for (uint64_t p = first; p < all; ++p)
-      missing += marks->isMarked(p, ordinal) ? 0 : 1;
+      missing += marks.isMarked(p, ordinal) ? 0 : 1;
     const std::string of = " of " + std::to_string(all);
     return "partition " + std::to_string(first) +
            (missing == 1 ? of + " has"
@@ -201,11 +201,15 @@ StepResult ReceiveRequest::run(BlockContext &, uint32_t maxSlices) {
   const bool isFreed = sender->isFreed.load(std::memory_order_acquire);
   if (!sender->header)
     return abandoned();
-  if (!bind(*sender))
+  // The first look in this epoch, or the next one where there is no memory for it.
+  try {
+    if (!bind(*sender))
+      return blocked(BlockReason::Data, 0, 0);
+    if (arrivals.current() != epoch)
+      arrivals.begin(epoch);
+  } catch (const std::bad_alloc &) {
     return blocked(BlockReason::Data, 0, 0);
-  // The first look in this epoch.
-  if (arrivals.current() != epoch)
-    arrivals.begin(epoch);
+  }
   uint32_t slices = 0;
   // Go on with a message that has been read in part.
   if (!partial.isEmpty() && !read(*sender, partial, slices, maxSlices))

@@ -85,16 +85,16 @@ protected:
 class SendRequest final : public Request {
 public:
   SendRequest(daemon::Core &core, Matching &matching, const Terms &terms)
-      : Request(core, matching, terms) {}
-  /// Once the party has its words.
-  void makeMarks();
+      : Request(core, matching, terms), marks(terms.shape) {}
+  /// Once the party has them.
+  void useWords();
 
   interpreter::StepResult run(interpreter::BlockContext &context, uint32_t maxSlices) override;
   std::string describe(uint64_t ordinal, const interpreter::Obstacle &obstacle,
                        const std::string &awaited) const override;
   using Request::describe;
 
-  std::unique_ptr<ReadyMarks> marks;
+  ReadyMarks marks;
 
 private:
   uint64_t markedBelow = 0, markedIn = 0; // of the run: so many are in that epoch

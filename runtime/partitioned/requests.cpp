@@ -5,8 +5,8 @@
 #include "runtime/sched/inside_wait.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
+#include <new>
 #include <ranges>
 #include <string>
 #include <utility>
@@ -86,21 +86,43 @@ StatusOr<Request *> Requests::make(Terms terms) {
     made = std::make_unique<SendRequest>(core, matching, terms);
   else
     made = std::make_unique<ReceiveRequest>(core, matching, terms);
-  Request *request = made.get();
-  // The peer hears of it here, and may be matched with it at once.
-  Status added = matching.add(request->party);
-  // One that was matched in vain is taken back before it goes.
-  if (!added.ok() && request->party.serial != 0)
-    matching.remove(request->party);
+  // What is not added goes again. One that was matched in vain is taken back before.
+  const auto refuse = [this](Request *refused) {
+    if (refused->party.serial != 0)
+      matching.remove(refused->party);
+    drop(*refused);
+  };
+  std::unique_ptr<Request, decltype(refuse)> kept(keep(std::move(made)), refuse);
+  // The peer hears of it here, and may be matched with it at once: nothing that follows may throw.
+  Status added = matching.add(kept->party);
   if (added.code() == StatusCode::Again)
     return added;
   if (!added.ok())
     return fail(added);
   if (terms.isSend)
-    static_cast<SendRequest *>(request)->makeMarks();
+    static_cast<SendRequest &>(*kept).useWords();
+  return kept.release();
+}
+
+/// In `all`, with room on the board for an epoch.
+Request *Requests::keep(std::unique_ptr<Request> made) {
+  Request *request = made.get();
   std::lock_guard lock(mutex);
-  all.emplace(request, std::move(made));
+  const auto entry = all.try_emplace(request).first;
+  try {
+    core.device->board.addRoom(core.place, 1);
+  } catch (const std::bad_alloc &) {
+    all.erase(entry);
+    throw;
+  }
+  entry->second = std::move(made);
   return request;
+}
+
+void Requests::drop(Request &request) {
+  std::lock_guard lock(mutex);
+  core.device->board.removeRoom(core.place, 1);
+  all.erase(&request);
 }
 
 /// Of an invocation of which nobody hears but the peer, by words.
@@ -121,7 +143,8 @@ Status Requests::start(Request &request) {
   core.open(invocation, request.current->task, request, request.current->exchange);
   request.party.header->started.store(epoch, std::memory_order_release);
   request.active.store(epoch, std::memory_order_release);
-  const std::array one = {&invocation};
+  daemon::InvocationList one;
+  one.add(invocation);
   core.device->board.submitTogether(one);
   threadFence(std::memory_order_seq_cst);
   request.peerBell().ringFenced(); // it may wait for this in prepare
@@ -146,7 +169,7 @@ template <class Partitions> Status Requests::mark(Request &request, const Partit
   Doorbell &bell = request.peerBell();
   const uint32_t peer = request.party.peer;
   const uint64_t tag = request.party.tag;
-  MarksInOneGo marks(*static_cast<SendRequest &>(request).marks, epoch);
+  MarksInOneGo marks(static_cast<SendRequest &>(request).marks, epoch);
   uint64_t twice = 0;
   bool isTwice = false;
   for (const auto p : partitions)
@@ -250,8 +273,7 @@ Status Requests::release(Request &request) {
     return invalid(request.subject(request.epoch) +
                    " is not over: wait for it before the request is freed");
   matching.remove(request.party);
-  std::lock_guard lock(mutex);
-  all.erase(&request);
+  drop(request);
   return {};
 }
 

@@ -52,6 +52,8 @@ public:
 
 private:
   Status check(const Terms &terms) const;
+  Request *keep(std::unique_ptr<Request> made);
+  void drop(Request &request);
   template <class Partitions> Status mark(Request &request, const Partitions &partitions);
   Status ended(Request &request);
   Status fail(const Status &cause);

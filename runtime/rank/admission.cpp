@@ -6,6 +6,7 @@
 #include "runtime/sync/atomic.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace occl::daemon {
@@ -193,14 +194,29 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   Collective *shape = shapes.find(*submission.signature);
   if (!shape)
     return Status(StatusCode::InProgress, "the shape is not known");
+  // A refused call leaves no sequence behind that has nothing. One that is admitted has a cell.
+  const auto drop = [this](const uint64_t *id) {
+    if (IdState *refused = find(*id))
+      dropIfUnused(*refused);
+  };
+  const std::unique_ptr<const uint64_t, decltype(drop)> dropping(&submission.id, drop);
   // A scaled input, or one in place of a plan that cannot have that, is copied first.
-  auto admitted = readsCopy(*shape, submission)
-                      ? submitScaled(lock, *shape, submission)
-                      : submit(sequenceOf(submission.id), *shape, submission);
-  // A refused call leaves no sequence behind that has nothing.
-  if (IdState *id = admitted.ok() ? nullptr : find(submission.id))
-    dropIfUnused(*id);
-  return admitted;
+  return readsCopy(*shape, submission) ? submitScaled(lock, *shape, submission)
+                                       : submit(sequenceOf(submission.id), *shape, submission);
+}
+
+/// Counters and a place on the board for each thread block, from the first invocation on.
+void Admission::makeRoom(IdState &id, uint32_t numBlocks) {
+  const uint32_t known = id.counters.numBlocks();
+  if (numBlocks <= known)
+    return;
+  core.device->board.addRoom(core.place, numBlocks - known);
+  try {
+    id.counters.ensure(numBlocks);
+  } catch (const std::bad_alloc &) { // what has counters has its room
+    core.device->board.removeRoom(core.place, numBlocks - id.counters.numBlocks());
+    throw;
+  }
 }
 
 StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submission &submission) {
@@ -211,10 +227,11 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   if (submission.callback && !submission.options->callbacksNeverBlock)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
-  id.counters.ensure(shape.binding->program().numBlocks);
+  makeRoom(id, shape.binding->program().numBlocks);
   auto reserved = reserve(id, shape, submission);
   if (!reserved.ok())
     return reserved.status();
+  // Nothing below needs memory that may be missing: the call is admitted.
   OpenInvocation &invocation = **reserved;
   Admitted admitted{&invocation, invocation.request, nullptr, {}};
   prepare(invocation, *core.fabric, submission.input, submission.output);
@@ -275,7 +292,11 @@ void Admission::tellOtherMachines(const OpenInvocation &invocation, transport::U
   call.arenaOffset = invocation.arenaOffset;
   call.cell = invocation.id->cell;
   call.crossing = invocation.collective->crossing;
-  core.fabric->network()->open(std::move(call));
+  // Ranks of this machine have heard of it: without memory the communicator ends.
+  core.fabric->failUnless([&]() -> Status {
+    core.fabric->network()->open(std::move(call));
+    return {};
+  });
 }
 
 bool Admission::isShared(const void *buffer, uint64_t bytes) const {

@@ -104,6 +104,7 @@ private:
 
   IdState *find(uint64_t id);
   IdState &sequenceOf(uint64_t id);
+  void makeRoom(IdState &id, uint32_t numBlocks);
   StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);
   StatusOr<Collective *> add(const Signature &signature, std::unique_ptr<Collective> shape);
   Status makeReady(const Collective &shape);

@@ -48,11 +48,15 @@ void Daemon::drain() {
   const auto isOpen = [&] { return collectives.beginDeferred() || core.hasOpen(); };
   // Work goes on here, as peers may wait for this rank's part of it.
   executor.runUntil([&] { return !isOpen() || deadline.passed(); });
-  if (isOpen())
-    fail({StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
-                                   " has destroyed its communicator, and what it had in flight has "
-                                   "not ended within " +
-                                   std::to_string(patience.count()) + " ms"});
+  if (isOpen()) {
+    core.fabric->failUnless([&]() -> Status {
+      return {StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
+                                       " has destroyed its communicator, and what it had in flight "
+                                       "has not ended within " +
+                                       std::to_string(patience.count()) + " ms"};
+    });
+    core.settleFailure();
+  }
   // After a failure all that is open ends as soon as nobody has claimed a task of it.
   executor.runUntil([&] { return !isOpen(); });
 }
@@ -131,29 +135,37 @@ Status Daemon::run(std::span<const Transfer> given) {
   InsideWait inside(*core.device);
   scheduler::Visit visit;
   BlockTask *claimed = transfers.begin(exchange, given, &visit);
-  Executor executor(*core.device);
-  beginOwn(executor, claimed, visit);
-  executor.runUntil([&] { return exchange.isOver(); });
+  runToEnd(exchange, claimed, visit);
   return exchange.result() == StatusCode::Success ? Status() : failure();
 }
 
-Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
+/// The exchange is on the stack, where executors access it: nothing here throws.
+void Daemon::runToEnd(const Exchange &exchange, BlockTask *claimed,
+                      const scheduler::Visit &visit) noexcept {
+  Executor executor(*core.device);
+  beginOwn(executor, claimed, visit);
+  executor.runUntil([&] { return exchange.isOver(); });
+}
+
+void Daemon::prepare(Exchange &exchange, std::span<const Transfer> given) {
+  transfers.prepare(exchange, given);
+}
+
+bool Daemon::begin(Exchange &exchange) noexcept {
   if (core.fabric->failed())
-    return failure();
-  transfers.begin(exchange, given);
+    return false;
+  transfers.begin(exchange);
   // A failure since the check may have been settled without these transfers.
   if (core.fabric->failed())
     core.settleFailure();
   core.device->wakeFor(true); // this thread may be waiting for another communicator
-  return {};
+  return true;
 }
 
-Status Daemon::wait(Exchange &exchange) {
-  {
-    InsideWait inside(*core.device);
-    Executor(*core.device).runUntil([&] { return exchange.isOver(); });
-  }
-  return exchange.result() == StatusCode::Success ? Status() : failure();
+bool Daemon::end(Exchange &exchange) noexcept {
+  InsideWait inside(*core.device);
+  Executor(*core.device).runUntil([&] { return exchange.isOver(); });
+  return exchange.result() == StatusCode::Success;
 }
 
 StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callback &callback,

@@ -51,10 +51,14 @@ public:
   Status check(const Transfer &transfer) const { return transfers.check(transfer); }
   /// Runs the transfers, which have been checked, to their end.
   Status run(std::span<const Transfer> given);
-  /// The same in two steps, for a group of several communicators. `exchange` is new, and waited for
-  /// if this succeeds.
-  Status begin(Exchange &exchange, std::span<const Transfer> given);
-  Status wait(Exchange &exchange);
+  /// The same in steps, for a group of several communicators. `exchange` is new. If it throws there
+  /// is no memory.
+  void prepare(Exchange &exchange, std::span<const Transfer> given);
+  /// Of what is prepared. False if the communicator has failed, and nothing was begun.
+  bool begin(Exchange &exchange) noexcept;
+  /// Returns when it is over, at once if it was not begun. False if the communicator has failed
+  /// meanwhile.
+  bool end(Exchange &exchange) noexcept;
   /// Begins them and returns; see Transfers::start.
   StatusOr<RequestId> start(std::span<const Transfer> given, const Callback &callback,
                             bool callbackNeverBlocks);
@@ -105,6 +109,8 @@ private:
   Status learnShape(const Submission &call, const SpecOf &specOf);
   Status awaitRoom(RoomWait &room, Submission &call, const Status &refusal);
   void begin(const Admitted &admitted);
+  void runToEnd(const Exchange &exchange, BlockTask *claimed,
+                const scheduler::Visit &visit) noexcept;
   void beginOwn(Executor &executor, BlockTask *claimed, const scheduler::Visit &visit);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   Status take(RequestId request);

@@ -2,6 +2,8 @@
 // takes over everything from an earlier one of its shape.
 #include "runtime/rank/admission.h"
 
+#include <new>
+
 namespace occl::daemon {
 
 using transport::AnnounceCell;
@@ -76,8 +78,12 @@ OpenInvocation *Admission::earlierForLane(IdState &id, const Collective &shape,
 /// one of its shape will look for.
 void Admission::keepLane(OpenInvocation &invocation) const {
   const IdState &id = *invocation.id;
-  if (core.device->options.preemption && !invocation.lane.isKnown(id))
+  if (!core.device->options.preemption || invocation.lane.isKnown(id))
+    return;
+  try {
     invocation.lane.find(id, *invocation.collective, *core.fabric);
+  } catch (const std::bad_alloc &) { // it is not known then: the next one goes the usual way
+  }
 }
 
 } // namespace occl::daemon

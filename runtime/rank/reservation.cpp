@@ -343,7 +343,6 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
   invocation->highestPriority.store(invocation->priority, std::memory_order_relaxed);
   invocation->nextLook.store(0, std::memory_order_relaxed);
-  invocation->nextWaiting = nullptr;
   id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;
   if (kept)
     return invocation;

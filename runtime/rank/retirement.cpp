@@ -115,6 +115,7 @@ void Admission::dropIfUnused(IdState &id) {
     return;
   if (lastFound == &id)
     lastFound = nullptr;
+  core.device->board.removeRoom(core.place, id.counters.numBlocks());
   ids.erase(id.id);
 }
 

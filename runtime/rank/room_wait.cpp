@@ -5,6 +5,7 @@
 #include "runtime/sync/thread.h"
 
 #include <mutex>
+#include <new>
 
 namespace occl::daemon {
 
@@ -96,6 +97,15 @@ Status DeferredStarts::tryOne(DeferredStart &start) {
   return {};
 }
 
+/// Tries it. What there is no memory for waits on.
+bool DeferredStarts::isOver(DeferredStart &start) {
+  try {
+    return tryOne(start).ok();
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+}
+
 void DeferredStarts::tryAll() {
   if (!areThere())
     return;
@@ -105,7 +115,7 @@ void DeferredStarts::tryAll() {
     // begins twice if there is no memory for the next one.
     std::lock_guard lock(mutex);
     for (auto next = waiting.begin(); next != waiting.end();) {
-      if (!tryOne(**next).ok()) {
+      if (!isOver(**next)) {
         ++next;
         continue;
       }

@@ -74,12 +74,13 @@ public:
   void add(DeferredStart &start, const Status &refusal);
   /// Tries each one once more, those first that have waited for longest; cheap if none waits. Fails
   /// the communicator if one waits in vain, or beyond its deadline, and settles nothing. After a
-  /// failure none waits any more.
+  /// failure none waits any more. Throws nothing.
   void tryAll();
   bool areThere() const { return number.load(std::memory_order_acquire) != 0; }
 
 private:
   Status tryOne(DeferredStart &start);
+  bool isOver(DeferredStart &start);
   void checkWait(const DeferredStart &start, const Status &refusal) const;
 
   Core &core;

@@ -55,7 +55,9 @@ Transfers::Known &Transfers::know(bool isSend, uint32_t peer) {
   if (known)
     return *known;
   const Fabric &fabric = *core.fabric;
-  known = std::make_unique<Known>(fabric, isSend, peer, core.device->bell);
+  auto made = std::make_unique<Known>(fabric, isSend, peer, core.device->bell);
+  core.device->board.addRoom(core.place, 1);
+  known = std::move(made);
   // Between threads large data are read in the sender's buffer, which it has back after a failure
   // only when nobody does that any more.
   if (isSend && fabric.sharesAddresses() && peer != fabric.rank())
@@ -63,58 +65,66 @@ Transfers::Known &Transfers::know(bool isSend, uint32_t peer) {
   return *known;
 }
 
-/// An invocation of which nobody hears but the pair's other rank, by its ring.
-void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Known &known) {
-  // Both ranks count a direction's transfers, so equal numbers belong together.
-  direction.parts.firstNumber = known.next;
-  known.next += direction.parts.parts.size();
-  direction.parts.end = known.end.get();
-  direction.invocation.collective = &known.shape;
-  direction.invocation.id = &known.sequence;
-  direction.invocation.ordinal = direction.parts.firstNumber;
-  core.open(direction.invocation, direction.task, direction.parts, exchange);
-}
-
-/// Into directions. Nothing has been changed if it throws.
-std::vector<Transfers::Known *> Transfers::divide(Exchange &exchange,
-                                                  std::span<const Transfer> transfers) {
+/// One for each peer and way; transfers within it keep their order.
+void Transfers::divide(Exchange &exchange, std::span<const Transfer> transfers) {
   std::unordered_map<uint64_t, Exchange::Direction *> byDirection;
-  std::vector<Known *> knowns;
   for (const Transfer &transfer : transfers) {
-    // One entry for each peer and direction; transfers within it keep their order.
     Exchange::Direction *&direction =
         byDirection[uint64_t{transfer.peer} << 1 | static_cast<uint64_t>(transfer.isSend)];
     if (!direction) {
-      knowns.push_back(&know(transfer.isSend, transfer.peer));
+      Known &known = know(transfer.isSend, transfer.peer);
       exchange.directions.push_back(std::make_unique<Exchange::Direction>());
       direction = exchange.directions.back().get();
+      // An invocation of which nobody hears but the pair's other rank, by its ring.
+      direction->parts.end = known.end.get();
+      direction->invocation.collective = &known.shape;
+      direction->invocation.id = &known.sequence;
     }
     direction->parts.parts.push_back(transfer.part);
   }
-  return knowns;
+}
+
+/// What has been divided; all at once, so that nobody finds a part of a group.
+BlockTask *Transfers::submit(Exchange &exchange, scheduler::Visit *visit) noexcept {
+  // What has a request ends after this has returned from what is below.
+  exchange.expect(exchange.directions.size() + (exchange.request != 0 ? 1 : 0));
+  for (const auto &direction : exchange.directions) {
+    // Both ranks count a direction's transfers, so equal numbers belong together.
+    uint64_t &next = direction->invocation.id->nextOrdinal;
+    direction->parts.firstNumber = direction->invocation.ordinal = next;
+    next += direction->parts.parts.size();
+    core.open(direction->invocation, direction->task, direction->parts, exchange);
+  }
+  // A single direction on an empty board is the caller's to begin with.
+  BlockTask *claimed =
+      visit && exchange.directions.size() == 1
+          ? core.device->board.startClaimed(exchange.directions[0]->invocation, *visit)
+          : nullptr;
+  if (!claimed) {
+    InvocationList together;
+    for (const auto &direction : exchange.directions)
+      together.add(direction->invocation);
+    core.device->board.submitTogether(together);
+  }
+  threadFence(std::memory_order_seq_cst);
+  return claimed;
+}
+
+void Transfers::prepare(Exchange &exchange, std::span<const Transfer> transfers) {
+  std::lock_guard lock(mutex);
+  divide(exchange, transfers);
+}
+
+void Transfers::begin(Exchange &exchange) noexcept {
+  std::lock_guard lock(mutex);
+  submit(exchange, nullptr);
 }
 
 BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transfers,
                             scheduler::Visit *visit) {
   std::lock_guard lock(mutex);
-  const std::vector<Known *> knowns = divide(exchange, transfers);
-  std::vector<OpenInvocation *> invocations;
-  invocations.reserve(knowns.size());
-  // What has a request ends after this has returned from what is below.
-  exchange.expect(knowns.size() + (exchange.request != 0 ? 1 : 0));
-  // All at once, so that nobody finds a part of a group.
-  for (size_t i = 0; i < knowns.size(); ++i) {
-    prepare(exchange, *exchange.directions[i], *knowns[i]);
-    invocations.push_back(&exchange.directions[i]->invocation);
-  }
-  // A single direction on an empty board is the caller's to begin with.
-  BlockTask *claimed = visit && invocations.size() == 1
-                           ? core.device->board.startClaimed(*invocations[0], *visit)
-                           : nullptr;
-  if (!claimed)
-    core.device->board.submitTogether(invocations);
-  threadFence(std::memory_order_seq_cst);
-  return claimed;
+  divide(exchange, transfers);
+  return submit(exchange, visit);
 }
 
 StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const Callback &callback,
@@ -123,6 +133,7 @@ StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const 
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
   auto exchange = std::make_unique<Exchange>();
+  prepare(*exchange, transfers);
   const auto request =
       core.requests.open(callback, {transport::kTransferGroups, core.stats.groups.load()});
   if (!request)
@@ -135,15 +146,7 @@ StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const 
   core.openTransfers.fetch_add(1, std::memory_order_relaxed);
   if (callback)
     core.device->openWithCallback.fetch_add(1, std::memory_order_relaxed);
-  try {
-    begin(*exchange, transfers);
-  } catch (...) { // there is no memory; nothing has begun
-    core.openTransfers.fetch_sub(1, std::memory_order_release);
-    if (callback)
-      core.device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
-    core.requests.cancel(*request);
-    throw;
-  }
+  begin(*exchange);
   core.stats.groups.fetch_add(1, std::memory_order_relaxed);
   core.place.pin();
   core.endPart(*exchange.release(), StatusCode::Success);

@@ -30,10 +30,14 @@ public:
 
   /// InvalidArgument: no such rank, or too many elements, or a device without preemption.
   Status check(const Transfer &transfer) const;
-  /// Puts them on the task board, those of a direction behind those before. `exchange` is new. They
-  /// have been checked. If `visit` is given, and there is just one direction and nothing else on
-  /// the board, its task is the caller's to begin with; else nullptr. Ends with a sequentially
-  /// consistent fence.
+  /// Divides them into directions, in `exchange`, which is new. They have been checked. If it
+  /// throws there is no memory, and nothing has changed.
+  void prepare(Exchange &exchange, std::span<const Transfer> transfers);
+  /// Puts what is prepared on the task board, that of a direction behind what was there before.
+  /// Ends with a sequentially consistent fence.
+  void begin(Exchange &exchange) noexcept;
+  /// Both. If `visit` is given, and there is just one direction and nothing else on the board, its
+  /// task is the caller's to begin with; else nullptr.
   BlockTask *begin(Exchange &exchange, std::span<const Transfer> transfers,
                    scheduler::Visit *visit = nullptr);
   /// The same with a request, which is complete when all of them have ended; there may be none.
@@ -47,14 +51,13 @@ private:
     Known(const Fabric &fabric, bool isSend, uint32_t peer, Doorbell &selfBell);
 
     const std::unique_ptr<transfer::End> end;
-    IdState sequence;
+    IdState sequence; // its nextOrdinal is the next transfer's number
     Collective shape;
-    uint64_t next = 0; // number
   };
 
   Known &know(bool isSend, uint32_t peer);
-  std::vector<Known *> divide(Exchange &exchange, std::span<const Transfer> transfers);
-  void prepare(Exchange &exchange, Exchange::Direction &direction, Known &known);
+  void divide(Exchange &exchange, std::span<const Transfer> transfers);
+  BlockTask *submit(Exchange &exchange, scheduler::Visit *visit) noexcept;
 
   Core &core;
   LightMutex mutex;                                    // guards all below

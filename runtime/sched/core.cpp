@@ -135,10 +135,13 @@ void Core::ringReaders(const Collective &collective) const {
 bool Core::compare(const OpenInvocation &invocation) const {
   if (invocation.collective->compared.empty())
     return true;
-  const Status same = compareNeighbours(invocation, *fabric);
-  if (!same.ok())
-    fabric->fail(same);
-  return same.ok();
+  bool isSame = false;
+  fabric->failUnless([&] {
+    const Status same = compareNeighbours(invocation, *fabric);
+    isSame = same.ok();
+    return same;
+  });
+  return isSame;
 }
 
 void Core::runCallbacks() {
@@ -176,13 +179,15 @@ void Core::callBack(queue::CompletionEntry entry) {
   const bool isOfTransfers = end.origin.collective == transport::kTransferGroups;
   // A callback that has thrown fails the communicator.
   if (!end.status.ok()) {
-    const std::string whose = isOfTransfers
-                                  ? "a group of transfers"
-                                  : "collective " + nameOf(end.origin.collective) +
-                                        ", invocation " + std::to_string(end.origin.ordinal) + ",";
-    fabric->fail({StatusCode::CallbackFailed,
-                  "the callback of " + whose + " threw an exception on rank " +
-                      std::to_string(fabric->rank()) + ": " + end.status.message()});
+    fabric->failUnless([&]() -> Status {
+      const std::string whose = isOfTransfers ? "a group of transfers"
+                                              : "collective " + nameOf(end.origin.collective) +
+                                                    ", invocation " +
+                                                    std::to_string(end.origin.ordinal) + ",";
+      return {StatusCode::CallbackFailed,
+              "the callback of " + whose + " threw an exception on rank " +
+                  std::to_string(fabric->rank()) + ": " + end.status.message()};
+    });
     settleFailure();
   }
   // After this count the communicator may be destroyed, but for the pin.
@@ -228,9 +233,10 @@ void Core::settleFailure() {
   threadFence(std::memory_order_seq_cst);
   if (areBuffersAccessed())
     return;
-  StatusCode code = fabric->failure().code();
+  const StatusCode code = fabric->failureCode();
   // The board gives them once, when no task is claimed.
-  for (OpenInvocation *invocation : device->board.abandon(place))
+  InvocationList open = device->board.abandon(place);
+  while (OpenInvocation *invocation = open.take())
     finish(*invocation, code);
   runCallbacks();
 }

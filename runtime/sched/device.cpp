@@ -8,6 +8,7 @@
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace occl::daemon {
@@ -41,6 +42,7 @@ StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
 }
 
 Status Device::startWorkers() {
+  workers.reserve(options.workers); // a worker goes with its device alone
   for (uint32_t w = 0; w < options.workers; ++w) {
     auto worker = Worker::start(*this, w == 0);
     if (!worker.ok())
@@ -65,12 +67,13 @@ Device::~Device() {
 
 void Device::attach(Core &core, Watchdog &watchdog) {
   std::lock_guard lock(mutex);
+  members.reserve(members.size() + 1); // what may throw comes first
+  board.attach(core.place);
   members.push_back({&core, &watchdog});
   // The ranks of a communicator that has gone are still there, so this is never taken back.
   if (options.spin.count() == 0 && !options.budget &&
       core.fabric->numRanks() > Thread::hardware_concurrency())
     budgetInForce.store(scheduler::BudgetPolicy::NoPolling, std::memory_order_relaxed);
-  board.attach(core.place);
 }
 
 void Device::detach(Core &core) {
@@ -108,26 +111,30 @@ void Device::tick() {
   if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
     return;
   // Settling runs callbacks, which may call back into this scheduler, so the lock is free.
-  for (Core *core : round(now)) {
+  std::vector<Core *> failed;
+  try {
+    round(now, failed);
+  } catch (const std::bad_alloc &) { // the next round looks at what this one has not
+  }
+  for (Core *core : failed) {
     core->settleFailure();
     core->place.unpin();
   }
 }
 
-/// Pins and returns the cores that have failed and are not settled.
-std::vector<Core *> Device::round(Clock::time_point now) {
-  std::vector<Core *> failed;
+/// Pins the cores that have failed and are not settled, and adds them to `failed`.
+void Device::round(Clock::time_point now, std::vector<Core *> &failed) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock.owns_lock())
-    return failed;
+    return;
   // Other threads do not try before the next period.
   nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
   for (const Attached &member : members) {
     member.watchdog->round(now);
     if (member.core->fabric->failed() && member.core->hasOpen()) {
       // Pinned under the lock, so that it is not detached before it is settled.
+      failed.push_back(member.core); // which may throw
       member.core->place.pin();
-      failed.push_back(member.core);
     }
   }
   if (cycles)
@@ -139,7 +146,6 @@ std::vector<Core *> Device::round(Clock::time_point now) {
                      .time_since_epoch()
                      .count(),
                  std::memory_order_relaxed);
-  return failed;
 }
 
 } // namespace occl::daemon

@@ -126,7 +126,7 @@ private:
   using Clock = SteadyClock;
   Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> bell);
   Status startWorkers();
-  std::vector<Core *> round(Clock::time_point now);
+  void round(Clock::time_point now, std::vector<Core *> &failed);
 
   const scheduler::BudgetLimits limits;
   Atomic<scheduler::BudgetPolicy> budgetInForce;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -74,17 +75,14 @@ bool Executor::visitOne(Patience patience, scheduler::Round &round) {
   scheduler::Visit visit;
   const Ticks now = ticks();
   BlockTask *task = device.board.claim(visit, completeAtOnce, now, round);
-  bool moved = !completeAtOnce.empty();
+  bool moved = !completeAtOnce.isEmpty();
   if (task) {
     ++claims;
     moved |= visitClaimed(*task, visit, patience, now);
   }
   // Nothing is claimed here: callbacks of these may wait for other invocations.
-  while (!completeAtOnce.empty()) {
-    OpenInvocation &next = *completeAtOnce.front();
-    completeAtOnce.erase(completeAtOnce.begin());
-    complete(next);
-  }
+  while (OpenInvocation *next = completeAtOnce.take())
+    complete(*next);
   return moved;
 }
 
@@ -97,7 +95,12 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   outcome.failed = accessesOthers ? !core.fabric->beginAccess() : core.fabric->failed();
   const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
   if (!outcome.failed) {
-    outcome = run(core, task, visit, patience, now);
+    try {
+      outcome = run(core, task, visit, patience, now);
+    } catch (const std::bad_alloc &) { // nobody but the communicator could be told
+      core.fabric->fail(outOfMemory());
+      outcome.failed = true;
+    }
     if (accessesOthers)
       core.fabric->endAccess();
   }

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <vector>
 
 namespace occl::daemon {
 
@@ -100,7 +99,7 @@ private:
   bool leftOut = false;
   uint32_t visitsSinceTick = 0;
   Offers offers;
-  std::vector<OpenInvocation *> completeAtOnce; // they have no thread block here
+  InvocationList completeAtOnce; // they have no thread block here
   interpreter::HostTarget target;
 };
 

@@ -88,10 +88,23 @@ void TaskBoard::detach(BoardPlace &place) {
   {
     std::lock_guard lock(mutex);
     std::erase(places, &place);
+    queue.removeRoom(std::exchange(place.room, 0));
   }
   // Whoever has pinned it is on its way out.
   while (place.pins.load(std::memory_order_acquire) != 0)
     yieldProcessor();
+}
+
+void TaskBoard::addRoom(BoardPlace &place, size_t tasks) {
+  std::lock_guard lock(mutex);
+  queue.addRoom(tasks);
+  place.room += tasks;
+}
+
+void TaskBoard::removeRoom(BoardPlace &place, size_t tasks) {
+  std::lock_guard lock(mutex);
+  queue.removeRoom(tasks);
+  place.room -= tasks;
 }
 
 bool TaskBoard::submit(OpenInvocation &invocation) {
@@ -101,19 +114,19 @@ bool TaskBoard::submit(OpenInvocation &invocation) {
   return true;
 }
 
-void TaskBoard::submitTogether(std::span<OpenInvocation *const> invocations) {
+void TaskBoard::submitTogether(InvocationList &invocations) {
   std::lock_guard lock(mutex);
-  for (OpenInvocation *invocation : invocations) {
+  while (OpenInvocation *invocation = invocations.take()) {
     // Of a place that has failed nobody but abandon() takes them.
     if (invocation->place->stopped)
-      invocation->place->abandoned.push_back(invocation);
+      invocation->place->abandoned.add(*invocation);
     else
       enter(*invocation, emptySuccessors, invocation->times.submitted);
   }
   submitted.store(true, std::memory_order_relaxed); // ends a visit of a task that was alone
 }
 
-void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete, Ticks now) {
+void TaskBoard::drainAll(InvocationList &complete, Ticks now) {
   // An exchange, so that what is pushed after the look into its queue sets the word again.
   if (!submitted.load(std::memory_order_relaxed) ||
       !submitted.exchange(false, std::memory_order_acq_rel))
@@ -123,22 +136,19 @@ void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete, Ticks now) {
       drain(*place, complete, now);
 }
 
-void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now) {
+void TaskBoard::drain(BoardPlace &place, InvocationList &complete, Ticks now) {
   while (auto next = place.submissions.pop())
     enter(**next, complete, now);
 }
 
-void TaskBoard::enter(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
-                      Ticks now) {
+void TaskBoard::enter(OpenInvocation &invocation, InvocationList &complete, Ticks now) {
   IdState &id = *invocation.id;
   if (!id.running)
     return start(invocation, complete, now);
-  (id.lastWaiting ? id.lastWaiting->nextWaiting : id.firstWaiting) = &invocation;
-  id.lastWaiting = &invocation;
+  id.waiting.add(invocation);
 }
 
-void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
-                      Ticks now) {
+void TaskBoard::start(OpenInvocation &invocation, InvocationList &complete, Ticks now) {
   publishBegun(invocation);
   invocation.id->counters.start(invocation.times, queue.length(), now);
   if (invocation.core->trace.isOn()) {
@@ -149,7 +159,7 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
   // A rank without thread blocks has only to say that it has come to it.
   if (invocation.blocksLeft == 0) {
     publishDone(invocation);
-    complete.push_back(&invocation);
+    complete.add(invocation);
     return;
   }
   invocation.id->running = &invocation;
@@ -161,26 +171,20 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
   }
 }
 
-void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete, Ticks now) {
+void TaskBoard::startSuccessor(IdState &id, InvocationList &complete, Ticks now) {
   id.running = nullptr;
-  while (!id.running && id.firstWaiting) {
-    OpenInvocation &next = *id.firstWaiting;
-    id.firstWaiting = next.nextWaiting;
-    if (!id.firstWaiting)
-      id.lastWaiting = nullptr;
-    start(next, complete, now);
-  }
+  while (!id.running && !id.waiting.isEmpty())
+    start(*id.waiting.take(), complete, now);
 }
 
-BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete,
-                            Ticks now, scheduler::Round &round) {
+BlockTask *TaskBoard::claim(scheduler::Visit &visit, InvocationList &complete, Ticks now,
+                            scheduler::Round &round) {
   std::lock_guard lock(mutex);
   // Take in what was submitted, and count what was complete with that, before choosing.
-  if (!emptySuccessors.empty())
-    complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
-  emptySuccessors.clear();
+  complete.append(emptySuccessors);
   drainAll(complete, now);
-  for (OpenInvocation *invocation : complete) {
+  for (OpenInvocation *invocation = complete.front(); invocation;
+       invocation = invocation->nextWaiting) {
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
     pinForCallback(*invocation);
   }
@@ -224,7 +228,7 @@ BlockTask *TaskBoard::startClaimed(OpenInvocation &invocation, scheduler::Visit 
     return nullptr;
   std::lock_guard lock(mutex);
   // What was submitted before it goes first, in the order of the invocations of an id.
-  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.empty() ||
+  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.isEmpty() ||
       invocation.place->stopped)
     return nullptr;
   start(invocation, emptySuccessors, invocation.times.submitted); // it has a task: not complete
@@ -235,13 +239,12 @@ bool TaskBoard::enterLane(OpenInvocation &invocation, uint64_t ordinal) {
   BlockTask &task = invocation.tasks[0];
   IdState &id = *invocation.id;
   std::lock_guard lock(mutex);
-  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.empty() ||
+  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.isEmpty() ||
       invocation.place->stopped)
     return false;
   invocation.ordinal = ordinal;
   invocation.deadline = SteadyClock::time_point::max(); // nobody is in it for long
   invocation.blocksLeft = 1;
-  invocation.nextWaiting = nullptr;
   id.running = &invocation;
   task.renew(invocation);
   task.standing.priority = invocation.priority;
@@ -266,7 +269,7 @@ bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
     place.published = nullptr;
   }
   publishDone(invocation);
-  if (invocation.id->firstWaiting)
+  if (!invocation.id->waiting.isEmpty())
     startSuccessor(*invocation.id, emptySuccessors, ticks());
   else
     invocation.id->running = nullptr;
@@ -345,13 +348,10 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   return released;
 }
 
-void TaskBoard::takeWithSuccessors(OpenInvocation &invocation,
-                                   std::vector<OpenInvocation *> &taken) {
-  IdState &id = *invocation.id;
-  taken.push_back(&invocation);
-  for (OpenInvocation *next = id.firstWaiting; next; next = next->nextWaiting)
-    taken.push_back(next);
-  id.running = id.firstWaiting = id.lastWaiting = nullptr;
+void TaskBoard::takeWithSuccessors(OpenInvocation &invocation, InvocationList &taken) {
+  taken.add(invocation);
+  taken.append(invocation.id->waiting);
+  invocation.id->running = nullptr;
 }
 
 void TaskBoard::stop(BoardPlace &place) {
@@ -367,26 +367,25 @@ void TaskBoard::stop(BoardPlace &place) {
     return true;
   });
   // Those that were complete without a visit fail with the others.
-  std::erase_if(emptySuccessors, [&](OpenInvocation *invocation) {
-    if (invocation->place != &place)
-      return false;
-    place.abandoned.push_back(invocation);
-    return true;
-  });
+  InvocationList ofOthers;
+  while (OpenInvocation *invocation = emptySuccessors.take())
+    (invocation->place == &place ? place.abandoned : ofOthers).add(*invocation);
+  emptySuccessors = ofOthers;
 }
 
-std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
+InvocationList TaskBoard::abandon(BoardPlace &place) {
   std::lock_guard lock(mutex);
   // The first call stops the place; one that finds nothing claimed takes everything.
   if (!place.stopped)
     stop(place);
   if (place.numClaimed != 0)
     return {};
-  std::vector<OpenInvocation *> taken = std::exchange(place.abandoned, {});
+  InvocationList taken = std::exchange(place.abandoned, {});
   // Submissions since the place was stopped are still in its queue.
   while (auto next = place.submissions.pop())
-    taken.push_back(*next);
-  for (OpenInvocation *invocation : taken) {
+    taken.add(**next);
+  for (OpenInvocation *invocation = taken.front(); invocation;
+       invocation = invocation->nextWaiting) {
     Stats::addLocked(place.stats.failed, invocation->operation ? 0 : 1);
     invocation->id->counters.failed.add(1);
   }

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -76,7 +75,8 @@ private:
   bool stopped = false;
   uint64_t epoch = 1;                            // of the visits that begin
   transport::WaitEdgeBoard *published = nullptr; // where wait edges are to be seen
-  std::vector<OpenInvocation *> abandoned;       // since it was stopped
+  size_t room = 0;                               // in the queue, for tasks of its sequences
+  InvocationList abandoned;                      // since it was stopped
 };
 
 /// Thread safety: any, except where a function says otherwise.
@@ -88,11 +88,18 @@ public:
   /// Returns when nobody refers to the place. It has nothing open.
   void detach(BoardPlace &place);
 
+  /// Room in the queue for a sequence of the place whose invocations have so many tasks, of which
+  /// one runs at a time; or for so many tasks more of each of a sequence's invocations. What is
+  /// submitted then needs no memory any more, on whatever thread it starts. If it throws there is
+  /// none, and nothing has changed.
+  void addRoom(BoardPlace &place, size_t tasks);
+  void removeRoom(BoardPlace &place, size_t tasks);
+
   /// One thread at a time for each place. False if the submission queue is full.
   bool submit(OpenInvocation &invocation);
   /// The same for some that are there at once, by any thread; each starts, or waits for its
-  /// predecessor. Of a place that has failed abandon() takes them.
-  void submitTogether(std::span<OpenInvocation *const> invocations);
+  /// predecessor. Of a place that has failed abandon() takes them. The list is empty afterwards.
+  void submitTogether(InvocationList &invocations);
   /// In the place of submit(): starts the invocation and claims its task for the caller, if it has
   /// just one and there is nothing else on the board. nullptr if not: then nothing was done.
   BlockTask *startClaimed(OpenInvocation &invocation, scheduler::Visit &visit);
@@ -109,7 +116,7 @@ public:
   /// Claims a task to visit, `now`; nullptr if there is none. Invocations that have no thread block
   /// on this rank are complete at once: they are appended to `complete`, and the place of each that
   /// has a callback is pinned. The round begins, or goes on, with this claim.
-  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete, Ticks now,
+  BlockTask *claim(scheduler::Visit &visit, InvocationList &complete, Ticks now,
                    scheduler::Round &round);
   /// A round of somebody who only looks whether others claim.
   scheduler::Round beginRound();
@@ -125,7 +132,7 @@ public:
   /// No task of the place is claimed from now on, and none is in the queue. Returns all its
   /// invocations that are not complete, each once, as soon as none of its tasks is claimed; until
   /// then nothing. Who releases the last one calls it again.
-  std::vector<OpenInvocation *> abandon(BoardPlace &place);
+  InvocationList abandon(BoardPlace &place);
 
   /// A new epoch of the place: what was true before is seen by all visits whose task has it as
   /// `lookedIn`, or a later one.
@@ -149,7 +156,8 @@ public:
       if (std::exchange(running, task.invocation) == task.invocation)
         return; // another block of it
       inspect(*running, *running);
-      for (const OpenInvocation *next = running->id->firstWaiting; next; next = next->nextWaiting)
+      const OpenInvocation *next = running->id->waiting.front();
+      for (; next; next = next->nextWaiting)
         inspect(*next, *running);
     });
   }
@@ -175,13 +183,13 @@ private:
       inspect(static_cast<const BlockTask &>(queue.at(i)));
   }
   BlockTask *claimNext(scheduler::Visit &visit);
-  void drainAll(std::vector<OpenInvocation *> &complete, Ticks now);
-  void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now);
-  void enter(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);
-  void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);
-  void startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete, Ticks now);
+  void drainAll(InvocationList &complete, Ticks now);
+  void drain(BoardPlace &place, InvocationList &complete, Ticks now);
+  void enter(OpenInvocation &invocation, InvocationList &complete, Ticks now);
+  void start(OpenInvocation &invocation, InvocationList &complete, Ticks now);
+  void startSuccessor(IdState &id, InvocationList &complete, Ticks now);
   void stop(BoardPlace &place);
-  void takeWithSuccessors(OpenInvocation &invocation, std::vector<OpenInvocation *> &taken);
+  static void takeWithSuccessors(OpenInvocation &invocation, InvocationList &taken);
 
   const bool preemption;
   /// Some place may have submissions. Set after each push; who takes it back drains all.
@@ -190,8 +198,8 @@ private:
   LightMutex mutex; // guards all below
   std::vector<BoardPlace *> places;
   scheduler::TaskQueue queue;
-  uint64_t arrivals = 0;                         // invocations started
-  std::vector<OpenInvocation *> emptySuccessors; // started by release(), complete at once
+  uint64_t arrivals = 0;          // invocations started
+  InvocationList emptySuccessors; // started by release(), complete at once
   // Without preemption: the group at the front when keptTo() last looked, and since when nothing
   // has moved.
   uint64_t front = 0;

@@ -162,10 +162,9 @@ void Watchdog::checkPeers() {
     Gone &peer = gone[r];
     if (looks[r] <= peer.before || (peer.before == 0 && !core.fabric->isGone(r)))
       continue;
-    if (peer.before != 0 && ++peer.looks == 2) {
+    if (peer.before != 0 && ++peer.looks >= 2)
       return core.fabric->fail(
           {StatusCode::PeerFailed, core.fabric->describeGone(r) + "; " + describeWaitFor(r)});
-    }
     peer.before = core.device->board.beginEpoch(core.place);
   }
 }

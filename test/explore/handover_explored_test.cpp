@@ -34,7 +34,7 @@ void wait(const Ranks &ranks, uint32_t r, occlRequest_t request) {
 daemon::BlockTask *claimBlock(daemon::TaskBoard &board, uint32_t block) {
   daemon::BlockTask *found = nullptr;
   std::vector<daemon::BlockTask *> others;
-  std::vector<daemon::OpenInvocation *> complete;
+  daemon::InvocationList complete;
   scheduler::Visit visit;
   scheduler::Round round;
   while (daemon::BlockTask *task = board.claim(visit, complete, ticks(), round))

@@ -320,19 +320,14 @@ occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t send
     auto terms = partitionedTerms(*comm, given, sendPartitions, recvPartitions, config);
     if (!terms.ok())
       return terms.status();
-    // On devices epochs are work of streams.
-    if (comm->gpu) {
-      auto onDevice = partOnDevice(*comm, *given, *terms);
-      if (onDevice.ok())
-        *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
-      return onDevice.status();
-    }
-    // On hosts an epoch is an invocation of this rank's daemon.
-    auto made = comm->daemon->partitionedCollectives().make(std::move(*terms));
-    if (!made.ok())
-      return made.status();
-    *part = adoptPart(*comm, {.comm = comm, .collective = *made});
-    return {};
+    return makePart(*comm, part, [&](occlPart &handle) {
+      // On devices epochs are work of streams.
+      if (comm->gpu)
+        return take(handle.onDevice, partOnDevice(*comm, *given, *terms));
+      // On hosts an epoch is an invocation of this rank's daemon.
+      return take(handle.collective,
+                  comm->daemon->partitionedCollectives().make(std::move(*terms)));
+    });
   });
 }
 
@@ -347,7 +342,7 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
       return invalid("stream must be NULL: the communicator is on hosts");
     // A call that blocks would wait inside of the group; the group fails with it.
     if (TransferGroup *group = TransferGroup::current()) {
-      group->refuse(invalid("occlCall was called inside of the group"));
+      group->refuse(StatusCode::InvalidArgument, "occlCall was called inside of the group");
       return invalid("occlCall is no part of a group: call it before occlGroupStart or after "
                      "occlGroupEnd, or use occlStart");
     }

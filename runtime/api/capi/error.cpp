@@ -40,18 +40,28 @@ std::string &lastError() { return valueOfThisThread<LastError, std::string>(); }
 
 } // namespace
 
-occlResult_t report(const Status &status) {
+occlResult_t report(const Status &status) noexcept {
   // The answer of a test in vain must not replace the text of an error.
-  if (!status.ok() && status.code() != StatusCode::InProgress)
-    lastError() = status.message();
+  try {
+    if (!status.ok() && status.code() != StatusCode::InProgress)
+      lastError() = status.message();
+  } catch (const std::bad_alloc &) { // for the text: the code stays
+    lastError() = outOfMemory().message();
+  }
   return static_cast<occlResult_t>(status.code());
 }
 
-occlResult_t reportInvalid(const char *function, const std::string &text) {
-  return report({StatusCode::InvalidArgument, std::string(function) + ": " + text});
+occlResult_t reportInvalid(const char *function, const char *text) noexcept {
+  return guarded([&]() -> Status {
+    return {StatusCode::InvalidArgument, std::string(function) + ": " + text};
+  });
 }
 
-occlResult_t reportForked(const char *function) {
+occlResult_t reportException(const std::exception &error) noexcept {
+  return guarded([&]() -> Status { return {StatusCode::InternalError, error.what()}; });
+}
+
+occlResult_t reportForked(const char *function) noexcept {
   return reportInvalid(function, "this communicator belongs to the process that forked this one; a "
                                  "forked child has no part in it and makes its own");
 }

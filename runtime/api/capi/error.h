@@ -14,32 +14,37 @@
 
 namespace occl::communicator {
 
-/// The result of a call; remembers the text of an error for occlGetLastError() of this thread.
-/// occlInProgress has no text: it is the everyday answer of occlTest.
-occlResult_t report(const Status &status);
+/// The result of a call; remembers the text of an error for occlGetLastError() of this thread, as
+/// far as there is memory for it. occlInProgress has no text: it is the everyday answer of
+/// occlTest.
+occlResult_t report(const Status &status) noexcept;
 
 /// "<function>: <text>" as an InvalidArgument.
-occlResult_t reportInvalid(const char *function, const std::string &text);
+occlResult_t reportInvalid(const char *function, const char *text) noexcept;
 
 /// For a communicator of the process that this one was forked from.
-occlResult_t reportForked(const char *function);
+occlResult_t reportForked(const char *function) noexcept;
+
+/// What no function ought to throw, as an InternalError.
+occlResult_t reportException(const std::exception &error) noexcept;
 
 /// As the interface has a collective's deadline; 0 is the communicator's.
 std::chrono::milliseconds timeoutOf(uint32_t timeoutMs);
 
 /// Runs call(), which returns a Status, and reports it. No exception passes into C.
-template <class Call> occlResult_t guarded(Call call) {
+template <class Call> occlResult_t guarded(Call call) noexcept {
   try {
     return report(call());
   } catch (const std::bad_alloc &) {
-    return report({StatusCode::SystemError, "out of memory"});
+    return report(outOfMemory());
   } catch (const std::exception &error) {
-    return report({StatusCode::InternalError, error.what()});
+    return reportException(error);
   }
 }
 
 /// The same for a function that is given a communicator.
-template <class Call> occlResult_t guarded(const char *function, occlComm_t comm, Call call) {
+template <class Call>
+occlResult_t guarded(const char *function, occlComm_t comm, Call call) noexcept {
   return comm->process.isThisProcess() ? guarded(std::move(call)) : reportForked(function);
 }
 

@@ -22,7 +22,8 @@ struct occlPlan {
   uint64_t hash = 0;
 };
 
-/// Of a send or receive, on a host or on a device, or of a collective; the request is the communicator's.
+/// Of a send or receive, on a host or on a device, or of a collective; the request is the
+/// communicator's.
 struct occlPart {
   occlComm *comm = nullptr;
   occl::partitioned::Request *request = nullptr;
@@ -65,8 +66,20 @@ struct occlComm {
 
 namespace occl::communicator {
 
-/// The handle of a request of `comm`.
-occlPart_t adoptPart(occlComm &comm, occlPart part);
+/// A handle of a request of `comm`, which has none yet; and its end. The communicator owns its
+/// handles, so those that are not freed go with it.
+occlPart_t addPart(occlComm &comm);
+void removePart(occlPart_t part);
+
+/// The handle of a request that make(handle), which returns a Status, sets in it. The handle is
+/// there first: a request that other ranks have heard of has one.
+template <class Make> Status makePart(occlComm &comm, occlPart_t *part, Make make) {
+  std::unique_ptr<occlPart, decltype(&removePart)> made(addPart(comm), removePart);
+  if (Status status = make(*made); !status.ok())
+    return status;
+  *part = made.release();
+  return {};
+}
 
 /// A handle to a plan that verifyPlan has accepted; the caller destroys it.
 occlPlan_t adoptPlan(plan::Plan verified);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 using namespace occl;
@@ -130,13 +131,17 @@ const char *occlCommGetLastError(occlComm_t comm) {
   // Failures of kernels in streams become known by this look.
   if (comm->gpu)
     comm->gpu->failIfGivenUp();
-  Status failure = comm->daemon->failure();
-  if (failure.ok())
-    return "";
-  std::lock_guard lock(comm->failureMutex);
-  if (comm->failureText.empty()) // what was returned stays as it is
-    comm->failureText = failure.message();
-  return comm->failureText.c_str();
+  try {
+    const Status failure = comm->daemon->failure();
+    if (failure.ok())
+      return "";
+    std::lock_guard lock(comm->failureMutex);
+    if (comm->failureText.empty()) // what was returned stays as it is
+      comm->failureText = failure.message();
+    return comm->failureText.c_str();
+  } catch (const std::bad_alloc &) { // for the text
+    return "out of memory";
+  }
 }
 
 occlResult_t occlReportOnSignal(int signal, const char *path) {

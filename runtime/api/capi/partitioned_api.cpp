@@ -81,18 +81,12 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
     const auto terms = termsOf(given);
     if (!terms.ok())
       return terms.status();
-    if (comm->gpu) {
-      auto onDevice = comm->gpu->makePart(*terms);
-      if (onDevice.ok())
-        *part = adoptPart(*comm, {.comm = comm, .onDevice = *onDevice});
-      return onDevice.status();
-    }
-    // On hosts the request is matched with the peer's by notices, at once or later.
-    auto made = comm->daemon->partitionedRequests().make(*terms);
-    if (!made.ok())
-      return made.status();
-    *part = adoptPart(*comm, {.comm = comm, .request = *made});
-    return {};
+    return makePart(*comm, part, [&](occlPart &handle) {
+      if (comm->gpu)
+        return take(handle.onDevice, comm->gpu->makePart(*terms));
+      // On hosts the request is matched with the peer's by notices, at once or later.
+      return take(handle.request, comm->daemon->partitionedRequests().make(*terms));
+    });
   });
 }
 
@@ -127,13 +121,19 @@ template <class Call> occlResult_t onDevice(const char *function, occlPart_t par
 
 } // namespace
 
-occlPart_t occl::communicator::adoptPart(occlComm &comm, occlPart part) {
-  auto handle = std::make_unique<occlPart>(part);
+occlPart_t occl::communicator::addPart(occlComm &comm) {
+  auto handle = std::make_unique<occlPart>();
   occlPart_t made = handle.get();
+  made->comm = &comm;
   std::lock_guard lock(comm.partsMutex);
-  // The communicator owns its handles, so those that are not freed go with it.
   comm.parts.emplace(made, std::move(handle));
   return made;
+}
+
+void occl::communicator::removePart(occlPart_t part) {
+  occlComm &comm = *part->comm;
+  std::lock_guard lock(comm.partsMutex);
+  comm.parts.erase(part);
 }
 
 occlResult_t occlPsendInit(occlComm_t comm, const void *buffer, int64_t partitions, uint64_t count,
@@ -212,9 +212,7 @@ occlResult_t occlPwait(occlPart_t part) {
 occlResult_t occlPfree(occlPart_t part) {
   if (!part)
     return occlSuccess;
-  // The handle is gone before the lock's scope ends.
-  occlComm *const comm = part->comm;
-  return guarded("occlPfree", comm, [&]() -> Status {
+  return guarded("occlPfree", part->comm, [&]() -> Status {
     // A request that is still in use keeps its handle.
     Status freed = part->onDevice ? part->onDevice->release()
                                   : callWith(*part, [](auto &requests, auto &request) {
@@ -222,8 +220,7 @@ occlResult_t occlPfree(occlPart_t part) {
                                     });
     if (!freed.ok())
       return freed;
-    std::lock_guard lock(comm->partsMutex);
-    comm->parts.erase(part);
+    removePart(part);
     return {};
   });
 }

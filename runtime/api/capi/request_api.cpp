@@ -6,11 +6,21 @@
 #include "support/nvtx/ranges.h"
 
 #include <exception>
+#include <new>
 
 using namespace occl;
 using namespace occl::communicator;
 
 namespace {
+
+/// With as much of the text as there is memory for.
+Status failed(const char *what) {
+  try {
+    return {StatusCode::CallbackFailed, what};
+  } catch (const std::bad_alloc &) {
+    return {StatusCode::CallbackFailed, {}};
+  }
+}
 
 /// The one place that knows the type of the user's function. It may be called inside of a group of
 /// the thread that completes a collective, and is outside of it.
@@ -20,13 +30,13 @@ Status callBack(void (*function)(), daemon::RequestId request, StatusCode result
     reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
     // A group that the callback has left open must not take in the thread's own transfers.
     if (outside.hasLeftOne())
-      return {StatusCode::CallbackFailed, "it has not ended a group that it has begun"};
+      return failed("it has not ended a group that it has begun");
     return {};
   } catch (const std::exception &error) {
     // An exception must not unwind the executor that runs the callback.
-    return {StatusCode::CallbackFailed, error.what()};
+    return failed(error.what());
   } catch (...) {
-    return {StatusCode::CallbackFailed, "something that is not a std::exception"};
+    return failed("something that is not a std::exception");
   }
 }
 

@@ -374,10 +374,13 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
 } // namespace
 
 occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
-  if (!comms || numRanks == 0 || numRanks > bootstrap::kMaxRanks)
-    return reportInvalid("occlCommInitAll", "comms must not be NULL and numRanks must be 1 to " +
-                                                std::to_string(bootstrap::kMaxRanks));
-  return guarded([&] { return initAll(comms, numRanks, config); });
+  return guarded([&]() -> Status {
+    if (!comms || numRanks == 0 || numRanks > bootstrap::kMaxRanks)
+      return {StatusCode::InvalidArgument,
+              "occlCommInitAll: comms must not be NULL and numRanks must be 1 to " +
+                  std::to_string(bootstrap::kMaxRanks)};
+    return initAll(comms, numRanks, config);
+  });
 }
 
 occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank, const char *name,

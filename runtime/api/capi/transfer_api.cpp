@@ -114,7 +114,7 @@ occlResult_t runCall(const char *function, occlComm_t comm, occlDataType_t type,
   // An error of one call is the whole group's, whose end reports it and begins nothing.
   auto refused = [](occlResult_t result) {
     if (TransferGroup *group = TransferGroup::current(); group && result != occlSuccess)
-      group->refuse({static_cast<StatusCode>(result), occlGetLastError()});
+      group->refuse(static_cast<StatusCode>(result), occlGetLastError());
     return result;
   };
   if (!comm)
@@ -180,23 +180,24 @@ occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
   // The group's level ends although there is no communicator that could start it.
   if (TransferGroup *group = TransferGroup::current();
       group && (!comm || !comm->process.isThisProcess())) {
-    group->refuse(invalid("occlGroupEndAsync needs a communicator of this process"));
-    (void)TransferGroup::leave();
+    group->refuse(StatusCode::InvalidArgument,
+                  "occlGroupEndAsync needs a communicator of this process");
+    (void)guarded([] { return TransferGroup::leave(); });
   }
   if (!comm)
     return reportInvalid("occlGroupEndAsync", "comm must not be NULL");
   return guarded("occlGroupEndAsync", comm, [&]() -> Status {
-    Status wrong;
+    const char *wrong = nullptr;
     if (comm->gpu)
-      wrong = invalid("there are no groups of communicators with deviceKind occlDeviceCuda yet");
+      wrong = "there are no groups of communicators with deviceKind occlDeviceCuda yet";
     else if (!callback && !request)
-      wrong = invalid("callback and request must not both be NULL");
+      wrong = "callback and request must not both be NULL";
     else if (callbackNeverBlocks > 1)
-      wrong = invalid("callbackNeverBlocks must be 0 or 1");
+      wrong = "callbackNeverBlocks must be 0 or 1";
     // The group is ended in any case; a refused one gives its error.
     TransferGroup *group = TransferGroup::current();
-    if (!wrong.ok() && group)
-      group->refuse(wrong);
+    if (wrong && group)
+      group->refuse(StatusCode::InvalidArgument, wrong);
     auto started = TransferGroup::leaveAsync(
         *comm, callback ? wrapped(callback, user) : daemon::Callback(), callbackNeverBlocks != 0);
     if (!started.ok())

@@ -5,8 +5,8 @@
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
+#include <new>
 
 namespace occl::communicator {
 
@@ -62,8 +62,7 @@ StatusOr<daemon::RequestId> TransferGroup::leaveAsync(occlComm &comm,
   if (!group)
     return Status(StatusCode::InvalidArgument, "there is no group; call occlGroupStart");
   if (--group->depth != 0) {
-    group->refuse(
-        {StatusCode::InvalidArgument, "occlGroupEndAsync was called inside of the group"});
+    group->refuse(StatusCode::InvalidArgument, "occlGroupEndAsync was called inside of the group");
     return Status(StatusCode::InvalidArgument,
                   "the group is inside of another one; only the outermost ends so");
   }
@@ -81,9 +80,14 @@ void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transf
     member->streams.push_back(stream);
 }
 
-void TransferGroup::refuse(const Status &why) {
-  if (refused.ok())
-    refused = why;
+void TransferGroup::refuse(StatusCode code, const char *why) noexcept {
+  if (!refused.ok())
+    return;
+  try {
+    refused = {code, why};
+  } catch (const std::bad_alloc &) {
+    refused = outOfMemory();
+  }
 }
 
 Status TransferGroup::check() const {
@@ -138,42 +142,33 @@ Status TransferGroup::run() {
       onDevices.push_back({member.comm->gpu.get(), member.transfers, member.streams});
     else
       onHosts.push_back(&member);
+  // The usual group: one communicator, begun and waited for in one go.
+  if (onHosts.size() == 1 && onDevices.empty())
+    return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
+  // What needs memory comes first: without any, nothing on a host has begun.
+  std::vector<daemon::Exchange> exchanges(onHosts.size());
+  for (size_t i = 0; i < onHosts.size(); ++i)
+    onHosts[i]->comm->daemon->prepare(exchanges[i], onHosts[i]->transfers);
   Status first;
   if (!onDevices.empty())
     first = cuda::transferInStreams(onDevices);
   if (first.code() == StatusCode::InvalidArgument) // nothing of the group has begun
     return first;
-  // The usual group: one communicator, begun and waited for in one go.
-  if (onHosts.size() == 1 && onDevices.empty())
-    return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
-  std::vector<daemon::Exchange> exchanges(onHosts.size());
-  std::vector<bool> haveBegun(onHosts.size());
-  std::exception_ptr thrown;
-  const auto catching = [&](auto act) {
+  const auto keepFirst = [&](const daemon::Daemon &daemon) {
     try {
-      act();
-    } catch (...) { // there is no memory
-      thrown = std::current_exception();
+      first = first.ok() ? daemon.failure() : first;
+    } catch (const std::bad_alloc &) { // for its text
+      first = outOfMemory();
     }
   };
   // All begin before one is waited for, as peers may end them in any order.
   for (size_t i = 0; i < onHosts.size(); ++i)
-    catching([&] {
-      const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
-      haveBegun[i] = begun.ok();
-      first = first.ok() ? begun : first;
-    });
+    if (!onHosts[i]->comm->daemon->begin(exchanges[i]))
+      keepFirst(*onHosts[i]->comm->daemon);
   // Wait also after an error: executors still access the exchanges on this stack.
   for (size_t i = 0; i < onHosts.size(); ++i)
-    if (haveBegun[i])
-      do
-        catching([&] {
-          const Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]);
-          first = first.ok() ? ended : first;
-        });
-      while (!exchanges[i].isOver());
-  if (thrown)
-    std::rethrow_exception(thrown);
+    if (!onHosts[i]->comm->daemon->end(exchanges[i]))
+      keepFirst(*onHosts[i]->comm->daemon);
   return first;
 }
 

@@ -40,8 +40,8 @@ public:
 
   /// The stream counts on devices.
   void add(occlComm &comm, std::span<const daemon::Transfer> transfers, void *stream);
-  /// A call was refused: so is the group.
-  void refuse(const Status &why);
+  /// A call was refused: so is the group, with the first one's error.
+  void refuse(StatusCode code, const char *why) noexcept;
 
 private:
   Status run();

@@ -6,7 +6,9 @@
 #include "runtime/api/occl_insight.h"
 #include "runtime/observe/report/output.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 
 namespace occl::communicator {
@@ -31,6 +33,19 @@ std::string statsOf(occlComm &comm) {
   return describeStats(comm.daemon->rank(), comm.daemon->numRanks(), all);
 }
 
+/// Trace and statistics, as far as they are asked for.
+void writeDown(occlComm &comm) {
+  const daemon::Daemon &daemon = *comm.daemon;
+  if (comm.daemon->insight().isTracing())
+    insight::complain(comm.stopTrace());
+  std::string pattern = environment("OCCL_STATS");
+  if (pattern.empty())
+    return;
+  bool isFile = pattern != "-";
+  insight::complain(insight::append(
+      isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "", statsOf(comm)));
+}
+
 } // namespace
 
 Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
@@ -43,16 +58,12 @@ Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
 }
 
 void Watching::end() {
-  daemon::Daemon &daemon = *comm.daemon;
   reporter.reset();
-  if (daemon.insight().isTracing())
-    insight::complain(comm.stopTrace());
-  std::string pattern = environment("OCCL_STATS");
-  if (pattern.empty())
-    return;
-  bool isFile = pattern != "-";
-  insight::complain(insight::append(
-      isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "", statsOf(comm)));
+  try {
+    writeDown(comm);
+  } catch (const std::bad_alloc &) { // the communicator goes all the same
+    std::fputs("OCCL: no memory to write a trace or statistics\n", stderr);
+  }
 }
 
 } // namespace occl::communicator

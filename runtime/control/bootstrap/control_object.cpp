@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -163,6 +164,14 @@ Status ControlObject::checkJob() {
   return {};
 }
 
+/// Where it stays it is stale when the group has gone, and the next start tries again.
+void ControlObject::dropName(const std::string &name) noexcept {
+  try {
+    (void)removeUserObject(name);
+  } catch (const std::bad_alloc &) {
+  }
+}
+
 Status ControlObject::claim() {
   RankSlot &place = slot(own.rank);
   auto taken = [&](const std::string &by) -> Status {
@@ -252,7 +261,7 @@ Status ControlObject::takePlace() {
     slot(own.rank).left.store(true, std::memory_order_release);
   header().magic.store(kMagic, std::memory_order_release);
   if (fits.ok() && allJoined())
-    (void)removeUserObject(name); // where it stays it is stale when the group has gone
+    dropName(name);
   announceChange();
   return fits;
 }
@@ -357,7 +366,7 @@ void ControlObject::leave(uint32_t rank) {
   // Wait for whoever is just joining or leaving too: the last to go takes the name away.
   FileLock lock(file->get(), Deadline(kLeaveTimeout));
   if (lock.held() && hasName(*file) && !hasLivingRank())
-    (void)removeUserObject(name); // the next start tries again
+    dropName(name);
 }
 
 namespace {

@@ -126,6 +126,7 @@ private:
   Status checkFits() const;
   Status claim();
   Status takePlace();
+  static void dropName(const std::string &name) noexcept;
 
   std::string name; // of the group
   JoiningRank own;

@@ -4,6 +4,8 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/shm/mapping.h"
 
+#include <new>
+
 namespace occl::bootstrap {
 namespace {
 
@@ -131,7 +133,13 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
                                      deadline);
   if (!control.ok())
     return control.status();
-  auto group = std::make_unique<ProcessGroup>(std::move(*control), options.rank, options.bell);
+  std::unique_ptr<ProcessGroup> group;
+  try {
+    group = std::make_unique<ProcessGroup>(std::move(*control), options.rank, options.bell);
+  } catch (const std::bad_alloc &) { // the others are told at once
+    control->leave(options.rank);
+    throw;
+  }
   if (Status status = group->connect(options.numRanks, *segmentBytes, deadline); !status.ok())
     return status;
   return std::unique_ptr<Group>(std::move(group));

@@ -104,6 +104,9 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective) {
     number = freed.back();
     freed.pop_back();
   } else if (numUsed < table.cells.size()) {
+    // Room for each that is given back, which must not fail.
+    if (freed.capacity() == numUsed)
+      freed.reserve(2 * size_t{numUsed} + 1);
     ++numUsed;
   } else {
     return nullptr;

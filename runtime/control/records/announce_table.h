@@ -70,7 +70,7 @@ public:
     return static_cast<uint32_t>(table.cells.size() - numUsed + freed.size());
   }
   /// An Active cell for `collective`, which has none; nullptr if all are taken, or the index is
-  /// damaged. Others can find it.
+  /// damaged. Others can find it. If it throws there is no memory, and nothing has changed.
   AnnounceCell *take(uint64_t collective);
   /// Nobody refers to the cell any more; it is Vacant then.
   void giveBack(AnnounceCell &cell);

@@ -50,6 +50,7 @@ int LockableFile::hold(uint32_t byte) {
   HeldFiles &files = heldFiles();
   std::lock_guard lock(files.mutex);
   HeldFiles::Entry &entry = files.byId[id];
+  entry.unused.reserve(entry.unused.size() + entry.bytes + 1);
   struct flock range = oneByte(F_WRLCK, byte);
   if (fcntl(file.get(), F_SETLK, &range) != 0) {
     // The standard allows both errors for a byte that another process holds.
@@ -93,9 +94,12 @@ LockableFile::~LockableFile() {
     --found->second.bytes;
   }
   // Closing one descriptor of a file lets go of all bytes that the process holds of it.
-  found->second.unused.push_back(std::move(file));
-  if (found->second.bytes == 0)
-    files.byId.erase(found);
+  if (found->second.bytes != 0) {
+    found->second.unused.push_back(std::move(file)); // for each that holds there is room
+    return;
+  }
+  files.byId.erase(found);
+  Descriptor closed(std::move(file));
 }
 
 } // namespace occl::bootstrap

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 namespace occl::insight {
 
@@ -20,6 +21,7 @@ public:
   TraceRing *acquire() {
     std::lock_guard lock(mutex);
     if (idle.empty()) {
+      idle.reserve(all.size() + 1); // so that none needs memory to be given back
       all.push_back(std::make_unique<TraceRing>(traceCapacity()));
       return all.back().get();
     }
@@ -97,7 +99,10 @@ void Trace::record(const TraceEvent &event) {
   if (current == 0)
     return;
   recorded.fetch_add(1, std::memory_order_relaxed);
-  ringOfThisThread().push(encode(event, current));
+  try {
+    ringOfThisThread().push(encode(event, current));
+  } catch (const std::bad_alloc &) { // for the thread's ring: the event counts as dropped
+  }
 }
 
 Trace::Recording Trace::stop() {

@@ -23,7 +23,8 @@ public:
 
   /// False if it is on already.
   bool start();
-  /// Only if isOn() was seen; what comes too late is dropped without a word. Waits for nobody.
+  /// Only if isOn() was seen; what comes too late is dropped without a word, and so is what there
+  /// is no memory for. Waits for nobody, throws nothing.
   void record(const TraceEvent &event);
 
   struct Recording {

@@ -5,6 +5,12 @@
 
 namespace occl::scheduler {
 
+void TaskQueue::addRoom(size_t number) {
+  if (room + number > tasks.capacity())
+    tasks.reserve(std::max(room + number, 2 * tasks.capacity()));
+  room += number;
+}
+
 void TaskQueue::beginPass(size_t length) {
   ++pass;
   next = 0;

@@ -52,7 +52,12 @@ public:
   TaskQueue(const TaskQueue &) = delete;
   TaskQueue &operator=(const TaskQueue &) = delete;
 
-  /// A new task, where its standing belongs.
+  /// Room for so many tasks more, so that insert() needs no memory for them. If it throws there is
+  /// no memory, and nothing has changed.
+  void addRoom(size_t number);
+  void removeRoom(size_t number) { room -= number; }
+
+  /// A new task, where its standing belongs. There is room for it.
   void insert(Task &task);
   /// insert() and claimNext() in one, while the queue is empty.
   void insertClaimed(Task &task);
@@ -112,7 +117,8 @@ private:
 
   const OrderPolicy order;
   std::vector<Task *> tasks;
-  Task ends; // of the list by claimedAt: the oldest is newer than it
+  size_t room = 0; // tasks that there may be at a time
+  Task ends;       // of the list by claimedAt: the oldest is newer than it
   uint64_t claims = 0;
   size_t numClaimed = 0;
   uint64_t pass = 1;
