@@ -12,8 +12,8 @@ void requireNccl(int error, const char *what) {
   std::exit(1);
 }
 
-bool NcclLibrary::open() {
-  handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+bool NcclLibrary::open(const char *name) {
+  handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   return handle != nullptr && find(getVersion, "ncclGetVersion") &&
          find(groupStart, "ncclGroupStart") && find(groupEnd, "ncclGroupEnd") &&
          find(allReduce, "ncclAllReduce");

@@ -18,8 +18,8 @@ void requireNccl(int error, const char *what);
 
 class NcclLibrary {
 public:
-  /// False: there is no libnccl.so.2, or a function is missing.
-  bool open();
+  /// As dlopen() searches for it. False: it is not there, or a function is missing.
+  bool open(const char *name = "libnccl.so.2");
   /// As 2.28.9. After open().
   std::string version() const;
 

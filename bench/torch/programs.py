@@ -5,9 +5,10 @@ for bench/report.py --add torch, and a table with ratios on standard error.
     bench/torch/programs.py DIR_OF_LIBNCCL [--ranks 2] [--rounds 3] [--limit 100] [WORD]...
 
 Ranks are processes, each with a GPU of its own. A time is the median over rounds of a step's on the
-slowest rank; in each round every library has processes of its own. WORDs: only programs with one of
-them in the name. NVLink multicast is off (NCCL_NVLS_ENABLE=0). Programs whose packages are missing
-are left out. test/programs/run.sh checks what such programs compute.
+slowest rank; in each round every library has processes of its own, and the next round begins with
+the other one. WORDs: only programs with one of them in the name. NVLink multicast is off
+(NCCL_NVLS_ENABLE=0). Programs whose packages are missing are left out. test/programs/run.sh checks
+what such programs compute.
 """
 
 from __future__ import annotations
@@ -206,7 +207,49 @@ def llama(size: int) -> Iterator[tuple[str, int, float]]:
         yield "a token of Llama, 8 layers of 4096, tensor-parallel", 0, timed(2, step) / tokens
 
 
-PROGRAMS = (all_reduces, decoding, data_parallel, sharded, llama)
+def beside_products(size: int) -> Iterator[tuple[str, int, float]]:
+    """Matrix products in one stream, all-reduces in the group's, which both want multiprocessors."""
+    import torch
+    import torch.distributed as dist
+
+    width, count = 8192, 256 << 20
+    a, b, c = (torch.randn(width, width, dtype=torch.bfloat16, device="cuda") for _ in range(3))
+    x = torch.zeros(count // 2, dtype=torch.bfloat16, device="cuda")
+
+    def both(products: int, sums: int) -> None:
+        works = [dist.all_reduce(x, async_op=True) for _ in range(sums)]
+        for _ in range(products):
+            torch.mm(a, b, out=c)
+        for work in works:
+            work.wait()
+
+    def product_beside(sums: int) -> Callable[[], float]:
+        def milliseconds() -> float:
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            works = [dist.all_reduce(x, async_op=True) for _ in range(sums)]
+            torch.mm(a, b, out=c)  # the first one begins before the all-reduces do
+            began.record()
+            for _ in range(4):
+                torch.mm(a, b, out=c)
+            ended.record()
+            for work in works:
+                work.wait()
+            torch.cuda.synchronize()
+            return began.elapsed_time(ended) / 4
+        return milliseconds
+
+    what = f"products of {width}^3 in bfloat16"
+    for sums, how in ((0, "alone"), (16, "beside all-reduces")):
+        each = product_beside(sums)
+        each()
+        slowest = torch.tensor([statistics.median(each() for _ in range(7)) * 1000], device="cuda")
+        dist.all_reduce(slowest, dist.ReduceOp.MAX)
+        yield f"{what}, each, {how}", count if sums else 0, slowest.item()
+    yield f"12 {what}", 0, timed(3, lambda: both(12, 0))
+    yield f"8 all-reduces of bfloat16, beside 12 {what}", count, timed(3, lambda: both(12, 8))
+
+
+PROGRAMS = (all_reduces, decoding, beside_products, data_parallel, sharded, llama)
 
 
 def rank_main(words: list[str]) -> None:
@@ -277,8 +320,11 @@ def main() -> None:
         return rank_main(options.words)
     library = str((Path(options.folder) / "libnccl.so.2").resolve(strict=True))
     rounds: dict[str, list[dict[tuple[str, str], float]]] = {name: [] for name in LIBRARIES}
-    for _ in range(options.rounds):
-        for name in LIBRARIES:
+    # A machine that has done nothing yet is slow: what comes first is not counted, and neither
+    # library is always the first of a round.
+    run(None, options.ranks, options.limit, ["all_reduces"])
+    for number in range(options.rounds):
+        for name in LIBRARIES[::-1 if number % 2 else 1]:
             rounds[name].append(
                 run(library if name == "OCCL" else None, options.ranks, options.limit, options.words))
     print("case,place,ranks,bytes,way,library,metric,unit,value", flush=True)

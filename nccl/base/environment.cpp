@@ -22,8 +22,8 @@ namespace {
 
 const std::set<std::string> &knownSettings() {
   static const auto *known = new std::set<std::string>{
-      "NCCL_COMM_ID", "NCCL_CONF_FILE",     "NCCL_DEBUG",         "NCCL_DEBUG_FILE",
-      "NCCL_HOSTID",  "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_VERSION"};
+      "NCCL_COMM_ID",  "NCCL_CONF_FILE",     "NCCL_DEBUG",         "NCCL_DEBUG_FILE", "NCCL_HOSTID",
+      "NCCL_MAX_CTAS", "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_VERSION"};
   return *known; // Debian's and NVIDIA's images set NCCL_VERSION: it says which package is there
 }
 

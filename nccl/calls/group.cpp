@@ -5,6 +5,7 @@
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
+#include <span>
 
 namespace occl::nccl {
 
@@ -35,7 +36,7 @@ void add(Batches &batches, const std::shared_ptr<Comm> &comm, const Operation &o
 /// What a rank sends to itself waits for ever if nothing of the same group receives it.
 Outcome checkSelf(const Batch &batch) {
   uint32_t numRanks = 0, rank = 0;
-  if (!batch.comm->shapeIfKnown(numRanks, rank))
+  if (batch.transfers.empty() || !batch.comm->shapeIfKnown(numRanks, rank))
     return {};
   int64_t open = 0;
   for (const Operation &operation : batch.transfers)
@@ -60,11 +61,11 @@ uint64_t bytesOf(const Batches &batches) {
   return sent != 0 ? sent : received;
 }
 
-Outcome launch(Batches batches) {
+Outcome launch(std::span<Batch> batches) {
   for (const Batch &batch : batches)
     if (Outcome checked = checkSelf(batch); !checked.ok())
       return checked;
-  return batches.empty() ? Outcome() : streams().launch(std::move(batches));
+  return batches.empty() ? Outcome() : streams().launch(batches);
 }
 
 } // namespace
@@ -74,9 +75,9 @@ Outcome submit(const std::shared_ptr<Comm> &comm, const Operation &operation) {
     add(group.batches, comm, operation);
     return {};
   }
-  Batches batches;
-  add(batches, comm, operation);
-  return launch(std::move(batches));
+  Batch alone{comm, {}, {}};
+  alone.add(operation);
+  return launch({&alone, 1});
 }
 
 bool isInGroup() { return group.depth > 0; }
@@ -103,12 +104,12 @@ ncclResult_t ncclGroupEnd() {
       return invalidUsage("there is no ncclGroupStart for it");
     if (--group.depth > 0)
       return {};
-    const Group ended = std::exchange(group, Group());
+    Group ended = std::exchange(group, Group());
     if (ended.error != ncclSuccess)
       return {ended.error, std::string("a call in the group has failed, so nothing of it is "
                                        "executed: ") +
                                ncclGetLastError(nullptr)};
-    const Batches &batches = ended.batches;
+    Batches &batches = ended.batches;
     const occl::nvtx::Range range([&]() -> occl::nvtx::Named {
       return {"ncclGroupEnd", batches.size() == 1 ? batches[0].comm->category() : 0,
               bytesOf(batches)};

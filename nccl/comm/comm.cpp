@@ -14,10 +14,9 @@ Comm::~Comm() {
 }
 
 void Comm::setShape(uint32_t withRanks, uint32_t asRank) {
-  std::lock_guard lock(mutex);
   numRanks = withRanks;
   rank = asRank;
-  shapeKnown = true;
+  shapeKnown.store(true, std::memory_order_release);
 }
 
 Outcome Comm::begin(Connect connect) {
@@ -40,11 +39,8 @@ Outcome Comm::begin(Connect connect) {
       occlCommSize(made.own, &withRanks);
       occlCommRank(made.own, &asRank);
     }
-    if (made.own || made.other) {
-      self->numRanks = withRanks;
-      self->rank = asRank;
-      self->shapeKnown = true;
-    }
+    if (!self->shapeKnown && (made.own || made.other))
+      self->setShape(withRanks, asRank);
     if (self->aborted && made.other) // which has seen nobody in it
       made.other->abort();
     self->executor = std::exchange(made, {}); // from here on it ends with the communicator
@@ -98,10 +94,10 @@ Outcome Comm::shape(uint32_t &withRanks, uint32_t &asRank) {
 }
 
 bool Comm::shapeIfKnown(uint32_t &withRanks, uint32_t &asRank) const {
-  std::lock_guard lock(mutex);
-  withRanks = numRanks;
-  asRank = rank;
-  return shapeKnown;
+  const bool isKnown = shapeKnown.load(std::memory_order_acquire);
+  withRanks = isKnown ? numRanks : 0;
+  asRank = isKnown ? rank : 0;
+  return isKnown;
 }
 
 uint32_t Comm::category() {
@@ -181,8 +177,11 @@ Outcome Comm::endOperations() {
 }
 
 void Comm::operationsAreUnseen() {
+  if (unseen.load(std::memory_order_relaxed))
+    return;
+  // Under the lock, so that an abort comes before it or sees it.
   std::lock_guard lock(mutex);
-  unseen = true;
+  unseen.store(true, std::memory_order_relaxed);
 }
 
 void Comm::operationsBegin() {
@@ -212,11 +211,6 @@ Outcome Comm::finalize() {
     waitForOperations();
   const auto other = otherIfKnown();
   return other ? other->finalize(config.isBlocking) : Outcome();
-}
-
-bool Comm::isFinalized() const {
-  std::lock_guard lock(mutex);
-  return finalized;
 }
 
 Comm::Turn Comm::nextDivision() {

@@ -89,7 +89,7 @@ public:
   void waitForOperations();
   /// InvalidArgument the second time.
   Outcome finalize();
-  bool isFinalized() const;
+  bool isFinalized() const { return finalized; }
 
   /// The calls of divide() of a communicator run one after the other, on its threads: each waits
   /// for the one before. Returns what to call before and after.
@@ -125,10 +125,10 @@ private:
   mutable std::mutex mutex;
   std::condition_variable changed;
   State state = State::Connecting;
-  std::atomic<bool> aborted = false;
-  bool finalized = false, unseen = false, isErrorReported = false;
-  bool shapeKnown = false;
+  std::atomic<bool> aborted = false, finalized = false, unseen = false;
+  bool isErrorReported = false;
   Executor executor;
+  std::atomic<bool> shapeKnown = false; // from then on the two do not change
   uint32_t numRanks = 0, rank = 0;
   uint64_t inFlight = 0;
   uint32_t rangeCategory = 0;

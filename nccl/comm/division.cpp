@@ -25,7 +25,7 @@ Outcome split(Comm &parent, int colour, int key, ncclComm_t *handle, const ncclC
                            return of.other->split(colour, key, to.config, endOf(to), made.other);
                          uint32_t numRanks = 0;
                          occlCommSize(of.own, &numRanks);
-                         const occlConfig_t with = occlConfig(old.device, numRanks);
+                         const occlConfig_t with = occlConfig(old.device, numRanks, to.config);
                          made.isAcross = of.isAcross;
                          return outcomeOf(occlCommSplit(of.own, colour, key, &with, &made.own));
                        });

@@ -23,12 +23,17 @@ constinit PerProcess<Handles> handles;
 // Like addresses that cannot be accessed, and unlike small numbers that a program stores there.
 constexpr uintptr_t kFirst = 0x0cc1000000000, kStep = 16;
 
+bool isBefore(ncclComm_t handle, const Handles &own) {
+  const auto number = reinterpret_cast<uintptr_t>(handle);
+  return number >= kFirst && number < kFirst + own.first * kStep;
+}
+
 Outcome lookUp(ncclComm_t handle, bool take, std::shared_ptr<Comm> &comm) {
   if (!handle)
     return invalidArgument("comm must not be NULL");
-  if (isOfParent(handle))
-    return invalidUsage("comm belongs to the process that this one was forked from");
   Handles &own = handles.get();
+  if (isBefore(handle, own))
+    return invalidUsage("comm belongs to the process that this one was forked from");
   std::lock_guard lock(own.mutex);
   auto found = own.comms.find(handle);
   if (found == own.comms.end())
@@ -53,9 +58,6 @@ Outcome find(ncclComm_t handle, std::shared_ptr<Comm> &comm) { return lookUp(han
 
 Outcome take(ncclComm_t handle, std::shared_ptr<Comm> &comm) { return lookUp(handle, true, comm); }
 
-bool isOfParent(ncclComm_t handle) {
-  const auto number = reinterpret_cast<uintptr_t>(handle);
-  return number >= kFirst && number < kFirst + handles.get().first * kStep;
-}
+bool isOfParent(ncclComm_t handle) { return isBefore(handle, handles.get()); }
 
 } // namespace occl::nccl

@@ -10,11 +10,26 @@
 #include "nccl/streams/host_streams.h"
 #include "nccl/streams/streams.h"
 
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <utility>
 
 namespace occl::nccl {
 
-occlConfig_t occlConfig(int device, uint32_t numRanks) {
+namespace {
+
+/// At most, in a kernel; 0: nobody has said so. As in NCCL the environment counts most.
+long maxCtas(const Config &config) {
+  constexpr long kFewest = 16; // occlConfig_t::maxThreadBlocks
+  const long given = std::strtol(setting("NCCL_MAX_CTAS").value_or("0").c_str(), nullptr, 10);
+  const long ctas = given > 0 ? given : config.values.maxCTAs;
+  return ctas == NCCL_CONFIG_UNDEF_INT ? 0 : std::clamp<long>(ctas, kFewest, INT_MAX);
+}
+
+} // namespace
+
+occlConfig_t occlConfig(int device, uint32_t numRanks, const Config &given) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = OCCL_NO_TIMEOUT - 1;
   config.heapBytes = 1 << 20; // nothing here is of occlMemAlloc
@@ -23,6 +38,7 @@ occlConfig_t occlConfig(int device, uint32_t numRanks) {
   // ranks were not measured with less than the default.
   if (numRanks <= 4 && config.deviceKind == occlDeviceCuda)
     config.arenaBytes = 128 << 20;
+  config.maxThreadBlocks = static_cast<uint32_t>(maxCtas(given));
   return config;
 }
 
@@ -32,7 +48,7 @@ Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
     if (Outcome outcome = makeOther(what, made.other, across); !outcome.ok() || made.other)
       return outcome;
   const int device = what.comm->device;
-  occlConfig_t with = occlConfig(device, what.numRanks);
+  occlConfig_t with = occlConfig(device, what.numRanks, what.comm->config);
   made.isAcross = across.has_value();
   if (across) // all are there: 30 seconds to join, and no deadline of calls
     with.timeoutMs = OCCL_NO_TIMEOUT;

@@ -7,9 +7,9 @@
 
 namespace occl::nccl {
 
-/// What OCCL is told of a communicator of so many ranks, or of one that is made of it. Waiting for
-/// ranks has no deadline that matters: 49 days.
-occlConfig_t occlConfig(int device, uint32_t numRanks);
+/// What OCCL is told of a communicator of so many ranks with that configuration. Waiting for ranks
+/// has no deadline that matters: 49 days.
+occlConfig_t occlConfig(int device, uint32_t numRanks, const Config &given);
 
 /// For Comm::begin(): waits for the other ranks of the id, and makes OCCL's communicator, or the
 /// other library's, as they decide together. `isAsked`: whether there is anything to decide.

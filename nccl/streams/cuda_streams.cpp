@@ -93,7 +93,7 @@ public:
   Outcome check(cudaStream_t) override { return {}; }
 
   /// Of every communicator, also where another one's fails: peers wait for them.
-  Outcome launch(std::vector<Batch> batches) override {
+  Outcome launch(std::span<Batch> batches) override {
     std::vector<Connected> own;
     Outcome first = launchOthers(batches, own);
     launchCollectives(own);
@@ -189,7 +189,7 @@ private:
   }
 
   /// Those of the other library's communicators, in one group of it; the rest into `own`.
-  static Outcome launchOthers(std::vector<Batch> &batches, std::vector<Connected> &own) {
+  static Outcome launchOthers(std::span<Batch> batches, std::vector<Connected> &own) {
     std::vector<const Batch *> others;
     Outcome first;
     for (Batch &batch : batches) {
@@ -210,15 +210,22 @@ private:
 
   /// OCCL orders the calls of a communicator over its streams. A call that is refused for now, as
   /// the device's connections are held by calls that wait, may wait for those of the group that
-  /// come after it: so they are launched first, and it is tried again, kPatience long.
+  /// come after it: so they are launched first.
   static void launchCollectives(std::vector<Connected> &all) {
-    constexpr auto kPatience = std::chrono::seconds(30);
-    constexpr auto kPause = std::chrono::microseconds(50);
     for (Connected &connected : all)
       connected.batch.comm->operationsAreUnseen();
     std::vector<Connected *> refused;
     for (Connected &connected : all)
-      refused.push_back(&connected);
+      if (launchOf(connected) == occlAgain)
+        refused.push_back(&connected);
+    if (!refused.empty())
+      launchAgain(std::move(refused));
+  }
+
+  /// Those that were refused for now, again and again, kPatience long after the last one that went.
+  static void launchAgain(std::vector<Connected *> refused) {
+    constexpr auto kPatience = std::chrono::seconds(30);
+    constexpr auto kPause = std::chrono::microseconds(50);
     const auto late = std::chrono::steady_clock::now() + kPatience;
     for (;;) {
       bool hasMoved = false;

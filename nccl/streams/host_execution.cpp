@@ -151,7 +151,7 @@ public:
     return invalidArgument("stream must be NULL: with OCCL_NCCL_HOST=1 there are no other streams");
   }
 
-  Outcome launch(std::vector<Batch> batches) override {
+  Outcome launch(std::span<Batch> batches) override {
     std::vector<std::shared_ptr<Comm>> waitedFor;
     std::vector<std::shared_ptr<HostEvent>> ends;
     {

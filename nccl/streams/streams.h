@@ -4,6 +4,8 @@
 
 #include "nccl/calls/operation.h"
 
+#include <span>
+
 namespace occl::nccl {
 
 /// Thread safety: any.
@@ -21,8 +23,9 @@ public:
   /// InvalidArgument if it is no stream.
   virtual Outcome check(cudaStream_t stream) = 0;
   /// Puts the batches, of different communicators each, into their streams. Batches of a
-  /// communicator are executed in the order of these calls, over all streams.
-  virtual Outcome launch(std::vector<Batch> batches) = 0;
+  /// communicator are executed in the order of these calls, over all streams. The batches may be
+  /// moved from.
+  virtual Outcome launch(std::span<Batch> batches) = 0;
   virtual Outcome allocate(void *&memory, size_t bytes) = 0;
   virtual Outcome release(void *memory) = 0;
 };

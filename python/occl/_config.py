@@ -23,6 +23,8 @@ class Settings(TypedDict, total=False):
     """The rank's CUDA device; None, or left out: on CPUs. What follows is for devices alone."""
     streams: int
     """In how many streams of a device the process has calls at a time."""
+    max_thread_blocks: int
+    """Of a call in a stream, 16 or more, if kernels run beside it."""
     strict: bool
     registered_buffers: bool
     """All arrays are of Communicator.empty."""
@@ -31,7 +33,7 @@ class Settings(TypedDict, total=False):
 
 _NAMES = {"workers": "workers", "arena_bytes": "arenaBytes", "heap_bytes": "heapBytes",
           "max_in_flight": "maxInFlight", "spin_microseconds": "spinMicroseconds",
-          "streams": "streams"}
+          "streams": "streams", "max_thread_blocks": "maxThreadBlocks"}
 
 _CUDA = 1  # of occlDeviceKind_t
 

@@ -119,12 +119,12 @@ typedef struct {
                           heapBytes are taken of the device at once */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
-  uint32_t strict; /* with occlDeviceCuda, 1: no thread block stays on the device for calls of
-                      occlStart, until a stream of this process waits there (occlStreamWait, or a
-                      call in a stream); executors come about every two milliseconds and look
-                      whether something can go on, for half a millisecond, so that kernels that
-                      need the whole device get it in between. 2: one stays for calls with
-                      `after`; default 2 */
+  uint32_t strict;     /* with occlDeviceCuda, 1: no thread block stays on the device for calls of
+                          occlStart, until a stream of this process waits there (occlStreamWait, or a
+                          call in a stream); executors come about every two milliseconds and look
+                          whether something can go on, for half a millisecond, so that kernels that
+                          need the whole device get it in between. 2: one stays for calls with
+                          `after`; default 2 */
   uint32_t
       streams; /* with occlDeviceCuda: in how many streams of the device this process has
                   calls at a time (occlCall; graphs that run side by side count each), of all
@@ -135,9 +135,14 @@ typedef struct {
   uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall and
                                  occlStart are of occlMemAlloc, so that plans may be chosen in which
                                  ranks access each other's; default 0 */
+  uint32_t maxThreadBlocks;   /* the same on all ranks; with occlDeviceCuda: of a call in a stream
+                                 with   a plan that the library chooses, 16 or more. Each takes a
+                                 multiprocessor. Fewer leave more of the device to what is computed
+                                 beside the call, which takes longer; default: as many as are fastest
+                                 if nothing is, at most 128 */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 struct CUstream_st;
 typedef struct occlPlan *occlPlan_t;

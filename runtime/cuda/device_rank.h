@@ -47,6 +47,8 @@ struct DeviceRankOptions {
   uint64_t leaveAfter = 0;
   /// All buffers of calls are memory of allocate(); the same on all ranks.
   bool registeredBuffers = false;
+  /// Of a call in a stream whose plan the library chooses; the same on all ranks.
+  uint32_t mostBlocks = ~0u;
   /// In how many streams of the device this process has calls at a time; positive (early_start.h).
   uint32_t streams = kDefaultStreams;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,

@@ -65,15 +65,15 @@ std::optional<std::string> unpack(std::span<const uint8_t> frame, uint64_t numBy
 bool readEntry(Words &words, Entry &entry) {
   const bool hasLimit = words.readLimit(entry.maxBytes);
   entry.algorithm = words.next();
-  return hasLimit && words.read(entry.hash) && words.read(entry.firstByte) &&
-         words.read(entry.packedBytes) && words.read(entry.numBytes);
+  return hasLimit && words.read(entry.numBlocks) && words.read(entry.hash) &&
+         words.read(entry.firstByte) && words.read(entry.packedBytes) && words.read(entry.numBytes);
 }
 
 } // namespace
 
 StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  constexpr std::string_view kBegin = "OCCL plans 4 ";
+  constexpr std::string_view kBegin = "OCCL plans 5 ";
   // The head has the version, and the bytes of the index, packed and unpacked.
   const size_t end = text.substr(0, 64).find('\n');
   if (!text.starts_with(kBegin) || end == text.npos)

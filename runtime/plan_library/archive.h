@@ -1,11 +1,13 @@
 // The archive of plans that the library comes with: an index, and each plan as columns of numbers
 // (columns.h), packed by itself. pack_plans.cpp, which has verified them, makes it.
 //
-// A line "OCCL plans 4 <packed bytes of the index> <its bytes>", the index, the plans; index and
+// A line "OCCL plans 5 <packed bytes of the index> <its bytes>", the index, the plans; index and
 // plans are frames of zstd with a checksum. The index, as text:
 //   for <class> <collective> <ranks> <islands>
 //   flat <up to how many bytes>
-//   plan <up to how many bytes, or -> <algorithm> <hash> <first byte> <packed bytes> <bytes>
+//   plan <up to how many bytes, or -> <algorithm> <thread blocks> <hash> <first byte> <packed
+//   bytes>
+//     <bytes>
 // Plans are for the group that was named last, the smallest sizes first; of several islands first
 // may come up to which size those for one island serve. The first byte of a frame counts from the
 // first plan's on.
@@ -28,6 +30,7 @@ struct Entry {
   uint64_t maxBytes = 0;      // of one part that it is chosen for; ~0: any
   uint32_t numIslands = 1;    // as its group has
   std::string_view algorithm; // with its parameters, as in the tables
+  uint64_t numBlocks = 0;     // thread blocks, of the rank that has the most
   uint64_t hash = 0;          // plan::hashPlan
   uint64_t firstByte = 0, packedBytes = 0, numBytes = 0;
 };

@@ -37,7 +37,7 @@ struct Row {
 };
 
 struct Packed {
-  uint64_t hash = 0, bytes = 0, firstByte = 0;
+  uint64_t numBlocks = 0, hash = 0, bytes = 0, firstByte = 0;
   std::string frame;
 };
 
@@ -93,7 +93,8 @@ Packed packPlan(const Row &row) {
   if (!verified)
     fail(row.file + ": " + verified.text());
   const std::string columns = plan_library::toColumns(*read);
-  return {plan::hashPlan(*read), columns.size(), 0, pack(columns)};
+  const auto widest = std::ranges::max_element(read->ranks, {}, &plan::RankPlan::numThreadBlocks);
+  return {widest->numThreadBlocks, plan::hashPlan(*read), columns.size(), 0, pack(columns)};
 }
 
 std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Packed> &byFile) {
@@ -108,8 +109,8 @@ std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Pa
     }
     const Packed &packed = byFile.at(row.file);
     lines += "plan " + row.limit + " " + row.algorithm;
-    for (uint64_t number :
-         {packed.hash, packed.firstByte, uint64_t{packed.frame.size()}, packed.bytes})
+    for (uint64_t number : {packed.numBlocks, packed.hash, packed.firstByte,
+                            uint64_t{packed.frame.size()}, packed.bytes})
       lines += " " + std::to_string(number);
     lines += "\n";
   }
@@ -144,7 +145,7 @@ void packAll(const char *list, const char *output) {
   const std::string index = indexOf(rows, byFile);
   const std::string packedIndex = pack(index);
   std::ofstream archive(output, std::ios::binary);
-  archive << "OCCL plans 4 " << packedIndex.size() << " " << index.size() << "\n"
+  archive << "OCCL plans 5 " << packedIndex.size() << " " << index.size() << "\n"
           << packedIndex << frames;
   archive.close();
   if (!archive)

@@ -293,8 +293,10 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
       choicesFor({static_cast<size_t>(wanted.where), static_cast<size_t>(wanted.kind),
                   wanted.numRanks, wanted.numIslands});
   for (const auto choices : {ofShape, flat}) {
-    const auto first = std::ranges::find_if(
-        choices, [&](const Choice &choice) { return wanted.bytes <= choice.maxBytes; });
+    const auto first = std::ranges::find_if(choices, [&](const Choice &choice) {
+      return wanted.bytes <= choice.maxBytes &&
+             (!choice.entry || choice.entry->numBlocks <= wanted.maxBlocks);
+    });
     if (first != choices.end() && first->entry)
       return *first;
   }

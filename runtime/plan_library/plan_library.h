@@ -44,6 +44,9 @@ constexpr uint32_t maxRanks(PlanClass where) {
   return where == PlanClass::HostRegistered || where == PlanClass::HostOrdinary ? 32 : 8;
 }
 
+/// Of devices there are plans for parts of any size that have no more thread blocks than this.
+inline constexpr uint32_t kFewestBlocks = 16;
+
 /// What a plan is wanted for. The choice depends on nothing else, so that ranks that say the same
 /// get the same.
 struct Wanted {
@@ -56,6 +59,8 @@ struct Wanted {
   /// On which the ranks lie, as many on each, and numbered island by island: rank = island *
   /// (numRanks / numIslands) + local. 1 also for ranks that lie otherwise.
   uint32_t numIslands = 1;
+  /// Thread blocks of a rank at most; not less than kFewestBlocks.
+  uint32_t maxBlocks = ~0u;
 };
 
 struct ChosenPlan {

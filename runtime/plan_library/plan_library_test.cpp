@@ -147,14 +147,15 @@ void forAll(PlanClass where, std::span<const uint64_t> sizes, Visit visit) {
 
 /// Every plan is there, is of the collective, suits the ranks and the size, and uses only what its
 /// class allows.
-void checkClass(PlanClass where) {
+void checkClass(PlanClass where, uint32_t maxBlocks = 128) {
   std::vector<uint64_t> sizes = {0};
   for (uint64_t bytes = 1; bytes <= 1ull << 30; bytes *= 4)
     sizes.push_back(bytes);
   const bool isOrdinary = where == PlanClass::HostOrdinary || where == PlanClass::DeviceOrdinary ||
                           where == PlanClass::ResidentOrdinary;
   std::set<const plan::Plan *> seen;
-  forAll(where, sizes, [&](const Wanted &wanted) {
+  forAll(where, sizes, [&](Wanted wanted) {
+    wanted.maxBlocks = maxBlocks;
     auto chosen = PlanLibrary::ofProcess().choose(wanted);
     ASSERT_TRUE(chosen.ok()) << textOf(wanted) << ": " << chosen.status().message();
     const plan::Plan &plan = *chosen->plan;
@@ -174,7 +175,7 @@ void checkClass(PlanClass where) {
     EXPECT_FALSE(isOrdinary && accessesPeers(plan)) << textOf(wanted);
     // Without blocks that the tables double for local copies there are 64 at most.
     for (const plan::RankPlan &rank : plan.ranks)
-      EXPECT_LE(rank.numThreadBlocks, 128u) << textOf(wanted);
+      EXPECT_LE(rank.numThreadBlocks, maxBlocks) << textOf(wanted);
   });
   EXPECT_GT(seen.size(), 64u);
 }
@@ -189,6 +190,12 @@ TEST(PlanLibrary, hasPlansForDevicesWithRegisteredBuffers) {
 }
 
 TEST(PlanLibrary, hasPlansForDevicesWithOrdinaryBuffers) { checkClass(PlanClass::DeviceOrdinary); }
+
+TEST(PlanLibrary, hasPlansOfFewThreadBlocksForDevices) {
+  for (PlanClass where : {PlanClass::DeviceRegistered, PlanClass::DeviceOrdinary,
+                          PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary})
+    checkClass(where, kFewestBlocks);
+}
 
 TEST(PlanLibrary, hasPlansForResidentDaemons) {
   checkClass(PlanClass::ResidentRegistered);
@@ -215,10 +222,13 @@ void checkBoundaries(const Table &table) {
         first = row.limit + 1;
         continue;
       }
+      // Behind a row for all sizes come those of few thread blocks.
+      const bool isForFewBlocks = first == ~0ull;
       for (uint64_t size : {first, row.limit}) {
         const PlanClass where = isOrdinary ? table.ordinary : table.registered;
-        auto chosen = PlanLibrary::ofProcess().choose(
-            {row.kind, row.numRanks, size, 0, where, row.numIslands});
+        auto chosen =
+            PlanLibrary::ofProcess().choose({row.kind, row.numRanks, size, 0, where, row.numIslands,
+                                             isForFewBlocks ? kFewestBlocks : ~0u});
         ASSERT_TRUE(chosen.ok()) << text << ": " << chosen.status().message();
         EXPECT_EQ(chosen->plan->name, row.algorithm.substr(0, row.algorithm.find(':'))) << text;
         EXPECT_EQ(chosen->plan->maxBytes, row.limit) << text;

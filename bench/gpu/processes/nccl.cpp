@@ -29,8 +29,8 @@ struct Nccl::Library : NcclLibrary {
   int (*send)(const void *, size_t, int, int, void *, cudaStream_t);
   int (*receive)(void *, size_t, int, int, void *, cudaStream_t);
 
-  bool openAll() {
-    if (!open())
+  bool openAll(const char *name) {
+    if (!open(name))
       return false;
     find(windowRegister, "ncclCommWindowRegister");
     return find(getUniqueId, "ncclGetUniqueId") && find(commInitRank, "ncclCommInitRank") &&
@@ -40,9 +40,9 @@ struct Nccl::Library : NcclLibrary {
   }
 };
 
-std::unique_ptr<Nccl> Nccl::join(Together &together, uint32_t rank) {
+std::unique_ptr<Nccl> Nccl::join(Together &together, uint32_t rank, const char *name) {
   auto library = std::make_shared<Library>();
-  if (!library->openAll())
+  if (!library->openAll(name))
     return nullptr;
   UniqueId id;
   static_assert(sizeof id <= Together::kNoteBytes);

@@ -20,8 +20,9 @@ using Kind = plan::StandardCollective;
 
 class Nccl {
 public:
-  /// Null without the library. All ranks call it.
-  static std::unique_ptr<Nccl> join(Together &together, uint32_t rank);
+  /// By the library of that name; null without it. All ranks call it.
+  static std::unique_ptr<Nccl> join(Together &together, uint32_t rank,
+                                    const char *name = "libnccl.so.2");
 
   std::string version() const;
   /// Memory of NCCL's; registered for symmetric access if `symmetric`, where NCCL has that.

@@ -37,6 +37,8 @@ StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t k
   wanted.bytes = bytes;
   wanted.root = root;
   wanted.where = classOf(comm, way);
+  if (comm.gpu && way == Way::Called)
+    wanted.maxBlocks = comm.gpu->settings().mostBlocks;
   wanted.numIslands = net::numEvenIslands(comm.daemon->fabric().ranks());
   return plan_library::PlanLibrary::ofProcess().choose(wanted);
 }

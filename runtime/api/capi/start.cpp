@@ -5,6 +5,7 @@
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/net/machine_group.h"
+#include "runtime/plan_library/plan_library.h"
 #include "runtime/rank/device_registry.h"
 #include "runtime/sync/deadline.h"
 
@@ -31,6 +32,7 @@ struct Settings {
 Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
 
 Status checkRanges(const occlConfig_t &given) {
+  static_assert(plan_library::kFewestBlocks == 16, "as the text says");
   constexpr uint32_t kMaxWorkers = 256;
   constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
   constexpr uint32_t kMaxStreams = 1024;
@@ -59,6 +61,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
   if (given.registeredBuffers > 1)
     return invalid("config->registeredBuffers must be 0 or 1");
+  if (given.maxThreadBlocks != 0 && given.maxThreadBlocks < plan_library::kFewestBlocks)
+    return invalid("config->maxThreadBlocks must be 0, or at least 16");
   if (given.streams > kMaxStreams)
     return invalid("config->streams must be at most 1024");
   return {};
@@ -114,6 +118,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     if (const char *after = std::getenv("OCCL_LEAVE_AFTER_US"))
       settings.cuda->leaveAfter = std::strtoull(after, nullptr, 10) * 1000;
     settings.cuda->registeredBuffers = given.registeredBuffers != 0;
+    if (given.maxThreadBlocks != 0)
+      settings.cuda->mostBlocks = given.maxThreadBlocks;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
     // The host's segment: an arena for what devices need, and a heap for their messages.

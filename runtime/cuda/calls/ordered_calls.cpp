@@ -56,7 +56,7 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
     return scaling.status();
   const bool isCopied = scaling->elements != 0;
   const auto timeout = timeoutOf(spec);
-  Turn turn;
+  Turn turn{.isCaptured = isCaptured};
   // Into the stream, in this order: the turn, the tables, the copy of the input, the kernel.
   const auto put = [&] {
     Status taken = isCaptured ? context.uploads->await() : takeTurn(stream, turn);
@@ -323,8 +323,9 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
       settings.mayStartEarly
           ? mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer())
           : 0;
-  return toStatus(static_cast<cudaError_t>(launchInStream(arguments, early, stream)),
-                  "launching the interpreter");
+  return toStatus(
+      static_cast<cudaError_t>(launchInStream(arguments, early, stream, turn.isCaptured)),
+      "launching the interpreter");
 }
 
 StatusOr<bool> OrderedCalls::isOver() {

@@ -92,8 +92,9 @@ private:
                               const InputFactor &factor, bool isCaptured);
   StatusOr<uint64_t> numFinished() const;
   Status awaitNumbered();
-  /// How an eager call comes behind the one before.
+  /// How a call comes behind the one before. Of a captured one the graph says that.
   struct Turn {
+    const bool isCaptured;
     unsigned long long stream = 0;
     bool waitsOnDevice = false;
   };

@@ -10,13 +10,9 @@ StreamTurns::~StreamTurns() {
     cudaEventDestroy(last);
 }
 
-/// In its own stream the order is there.
 Status StreamTurns::begin(cudaStream_t stream) {
-  unsigned long long which = 0;
-  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
-  if (!status.ok() || !last || which == lastStream)
-    return status;
-  return toStatus(cudaStreamWaitEvent(stream, last, 0), "waiting for the turn before");
+  return last ? toStatus(cudaStreamWaitEvent(stream, last, 0), "waiting for the turn before")
+              : Status();
 }
 
 Status StreamTurns::end(cudaStream_t stream) {
@@ -26,8 +22,6 @@ Status StreamTurns::end(cudaStream_t stream) {
     status = toStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
   if (status.ok())
     status = toStatus(cudaEventRecord(event, stream), "noting the end of a turn");
-  if (status.ok())
-    status = toStatus(cudaStreamGetId(stream, &lastStream), "asking which stream it is");
   last = event;
   return status;
 }

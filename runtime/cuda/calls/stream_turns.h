@@ -17,14 +17,14 @@ public:
   StreamTurns(const StreamTurns &) = delete;
   StreamTurns &operator=(const StreamTurns &) = delete;
 
-  /// Before the first work of a turn. SystemError.
+  /// Before the first work of a turn in another stream than the last one's: in that the order is
+  /// there. SystemError.
   Status begin(cudaStream_t stream);
   /// Behind its last one. SystemError.
   Status end(cudaStream_t stream);
 
 private:
   cudaEvent_t last = nullptr; // behind the last turn; null: there was none
-  unsigned long long lastStream = 0;
 };
 
 } // namespace occl::cuda

@@ -9,6 +9,7 @@
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/thread.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -293,27 +294,29 @@ char *DeviceMemory::onHost(const char *memory) const {
   return nullptr;
 }
 
-Status DeviceMemory::clear(char *memory, uint64_t bytes) {
-  if (char *host = onHost(memory)) {
-    // Kernels see the zeros before any later store of this thread.
-    std::memset(host, 0, bytes);
-    threadFence(std::memory_order_seq_cst);
-    return {};
+Status DeviceMemory::change(std::span<const Change> changes) {
+  const auto onHostToo = [this](const Change &change) { return onHost(change.to) != nullptr; };
+  for (const Change &change : changes) {
+    char *const host = onHost(change.to);
+    if (host && change.from) {
+      storeWords(host, change.from, change.bytes);
+    } else if (host) {
+      // Kernels see the zeros before any later store of this thread.
+      std::memset(host, 0, change.bytes);
+      threadFence(std::memory_order_seq_cst);
+    }
   }
+  if (std::ranges::all_of(changes, onHostToo))
+    return {};
   OnDevice on(ordinal);
   std::lock_guard lock(copying);
-  return finish(cudaMemsetAsync(memory, 0, bytes, stream), "clearing device memory");
-}
-
-Status DeviceMemory::upload(char *to, const void *from, uint64_t bytes) {
-  if (char *host = onHost(to)) {
-    storeWords(host, from, bytes);
-    return {};
-  }
-  OnDevice on(ordinal);
-  std::lock_guard lock(copying);
-  return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
-                "copying to device memory");
+  cudaError_t error = cudaSuccess;
+  for (const Change &change : changes)
+    if (error == cudaSuccess && !onHostToo(change))
+      error = change.from
+                  ? cudaMemcpyAsync(change.to, change.from, change.bytes, cudaMemcpyDefault, stream)
+                  : cudaMemsetAsync(change.to, 0, change.bytes, stream);
+  return finish(error, "storing into device memory");
 }
 
 Status DeviceMemory::download(void *to, const char *from, uint64_t bytes) {

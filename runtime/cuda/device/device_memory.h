@@ -82,11 +82,22 @@ public:
   /// In onDevice().
   std::optional<uint64_t> offsetOf(const void *address, uint64_t bytes) const;
 
+  /// `bytes` at `from` are copied to `to`, zeros if that is null.
+  struct Change {
+    char *to;
+    const void *from;
+    uint64_t bytes;
+  };
   /// Memory of this rank's device, and arenas. Return when it is done, Timeout after some seconds:
   /// then it is done later, before all that comes after it, so until that is seen to be done the
   /// memory must not be anybody else's. Arenas: words of 64 bits at multiples of 8.
-  Status clear(char *memory, uint64_t bytes);
-  Status upload(char *to, const void *from, uint64_t bytes);
+  Status clear(char *memory, uint64_t bytes) { return change({{{memory, nullptr, bytes}}}); }
+  Status upload(char *to, const void *from, uint64_t bytes) {
+    return change({{{to, from, bytes}}});
+  }
+  /// One after the other; those of host memory first. With one wait, which is most of what the
+  /// others take.
+  Status change(std::span<const Change> changes);
   Status download(void *to, const char *from, uint64_t bytes);
 
 private:

@@ -59,12 +59,13 @@ cudaError_t followsKernel(cudaStream_t stream, bool &follows) {
 
 } // namespace
 
-int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads, void *stream) {
+int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads, void *stream,
+                   bool isCaptured) {
   Launch launch;
   launch.stream = static_cast<cudaStream_t>(stream);
   launch.isEarly = threadsOf(arguments.collective) <= mostEarlyThreads;
   // In a graph the node before the kernel decides whether it can start early.
-  if (launch.isEarly && arguments.number == kAnyNumber)
+  if (launch.isEarly && isCaptured)
     if (cudaError_t error = followsKernel(launch.stream, launch.isEarly); error != cudaSuccess)
       return error;
   return kernelFor(arguments.collective).launch(arguments, launch);

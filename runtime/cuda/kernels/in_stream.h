@@ -20,9 +20,10 @@ struct InStreamArguments {
 };
 inline constexpr uint64_t kAnyNumber = ~0ull;
 
-/// Enqueues the kernel in a stream of the current device; one of at most so many threads may be
-/// started early (early_start.h). A cudaError_t.
-int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads, void *stream);
+/// Enqueues the kernel in a stream of the current device, which is captured or not; one of at most
+/// so many threads may be started early (early_start.h). A cudaError_t.
+int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads, void *stream,
+                   bool isCaptured);
 /// Loads all kernels on the current device: the first launch of one would, and CUDA then waits for
 /// kernels that run. A cudaError_t.
 int loadInStream();

@@ -181,7 +181,7 @@ Status CudaParts::morePinned() {
   return {};
 }
 
-StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms &terms) {
+StatusOr<CudaParts::Made> CudaParts::allocate(const partitioned::Terms &terms) {
   const device::Cut cut = cutOf(terms.shape);
   const PartLayout layout(terms.isSend, cut, terms.shape.partitions);
   const auto piece = space.allocate(layout.bytes);
@@ -226,15 +226,7 @@ StatusOr<std::unique_ptr<PairPart>> CudaParts::allocate(const partitioned::Terms
     state.counted = cut.perMessage > 1 ? wordsAt(layout.counted) : nullptr;
     state.units = wordsAt(layout.units);
   }
-  Status status = memory.clear(block, layout.bytes);
-  if (status.ok())
-    status = memory.upload(block, &state, sizeof state);
-  if (!status.ok()) {
-    std::lock_guard lock(mutex);
-    part->party.kept.clear();
-    return status;
-  }
-  return part;
+  return Made{std::move(part), state, layout.bytes};
 }
 
 device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
@@ -242,8 +234,14 @@ device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
           bound.hasGivenUp};
 }
 
-/// A send, into the table that kernels look through.
-Status CudaParts::enter(PairPart &part) {
+/// The words of a request, and a send into the table that kernels look through.
+Status CudaParts::put(const Made &made) {
+  PairPart &part = *made.part;
+  char *const block = reinterpret_cast<char *>(part.onDevice);
+  std::vector<DeviceMemory::Change> changes = {{block, nullptr, made.bytes},
+                                               {block, &made.state, sizeof made.state}};
+  if (!part.party.isSend)
+    return memory.change(changes);
   const auto found = std::ranges::find(entries, nullptr);
   // A free entry, or one behind the last.
   if (found == entries.end() && entries.size() == device::Sends::kMost)
@@ -253,13 +251,12 @@ Status CudaParts::enter(PairPart &part) {
   part.entry = static_cast<uint32_t>(found - entries.begin());
   if (found == entries.end())
     entries.push_back(nullptr);
-  // The entry before the number: kernels read entries below the number alone.
+  // The words before the entry, and that before the number: kernels read entries below it alone.
   device::State *const state = part.onDevice;
   const uint64_t number = entries.size();
-  Status status =
-      memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state);
-  if (status.ok())
-    status = memory.upload(reinterpret_cast<char *>(&sends->number), &number, sizeof number);
+  changes.push_back({reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state});
+  changes.push_back({reinterpret_cast<char *>(&sends->number), &number, sizeof number});
+  Status status = memory.change(changes);
   // Kernels may have found it, or will when a copy comes late: it leaves behind that.
   if (status.ok())
     entries[part.entry] = &part;
@@ -295,16 +292,15 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
   auto made = allocate(terms);
   if (!made.ok())
     return made.status();
-  PairPart &part = **made;
+  PairPart &part = *made->part;
   // From here on kernels find a send, and others may store to a receive.
-  if (terms.isSend)
-    status = enter(part);
-  else
+  status = put(*made);
+  if (status.ok() && !terms.isSend)
     hasReceives.store(true, std::memory_order_relaxed);
   std::unique_lock lock(mutex);
   Status added = status.ok() ? matching.add(part.party) : status;
   if (added.ok()) {
-    all.emplace(part.party.serial, std::move(*made));
+    all.emplace(part.party.serial, std::move(made->part));
     connect();
     return static_cast<DevicePart *>(&part);
   }

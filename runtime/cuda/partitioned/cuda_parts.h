@@ -111,8 +111,14 @@ private:
   Status clearWords();
   Status recycle();
   Status morePinned();
-  StatusOr<std::unique_ptr<PairPart>> allocate(const partitioned::Terms &terms);
-  Status enter(PairPart &part);
+  /// A request, and what its words on the device are to be.
+  struct Made {
+    std::unique_ptr<PairPart> part;
+    device::State state;
+    uint64_t bytes; // of all its words: those behind the state are zero
+  };
+  StatusOr<Made> allocate(const partitioned::Terms &terms);
+  Status put(const Made &made);
   Status leave(const PairPart &part);
   Status tend(const PairPart &part);
   void connect();

@@ -2,6 +2,7 @@
 // other in the same connectors. Ranks are threads, on as many devices as there are. Skipped where
 // there is no device.
 #include "plan/testing/example_plans.h"
+#include "runtime/api/occl_collectives.h"
 #include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/conformance/reference.h"
 #include "test/gpu/harness/block_plans.h"
@@ -17,6 +18,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -179,6 +181,65 @@ TEST_F(Calls, ARankThatComesLateAccessesBuffersWhereTheyAre) {
     });
   }
   unsetenv("OCCL_FIRST_CALL");
+}
+
+/// Of ones from each rank, in buffers of its own, by a plan that the library chooses.
+std::string sumOfOnes(occlComm_t comm, cudaStream_t stream, const DeviceBuffer &input,
+                      const DeviceBuffer &output, uint64_t count, uint32_t numRanks) {
+  const std::vector<float> ones(count, 1), expected(count, static_cast<float>(numRanks));
+  std::vector<float> actual(count);
+  const uint64_t bytes = count * sizeof(float);
+  cudaMemcpyAsync(input.get(), ones.data(), bytes, cudaMemcpyHostToDevice, stream);
+  if (occlAllReduce(input.get(), output.get(), count, occlFloat32, occlSum, comm, stream) !=
+      occlSuccess)
+    return occlGetLastError();
+  cudaMemcpyAsync(actual.data(), output.get(), bytes, cudaMemcpyDeviceToHost, stream);
+  if (cudaStreamSynchronize(stream) != cudaSuccess)
+    return "the stream has failed";
+  if (*occlCommGetLastError(comm))
+    return occlCommGetLastError(comm);
+  return actual == expected ? "" : "a wrong sum of " + std::to_string(count);
+}
+
+TEST_F(Calls, FewThreadBlocksServeAnySize) {
+  occlConfig_t config = smallConfig();
+  config.maxThreadBlocks = 15;
+  occlComm_t none = nullptr;
+  EXPECT_EQ(occlCommInitAll(&none, 1, &config), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("at least 16"), std::string::npos);
+  config.maxThreadBlocks = 16;
+  start(numRanks(), config);
+  constexpr uint64_t kCounts[] = {1, 3001, 100'000, 5'000'001};
+  inThreads([&](uint32_t rank) -> std::string {
+    const DeviceBuffer input(kCounts[3] * sizeof(float)), output(kCounts[3] * sizeof(float));
+    for (uint64_t count : kCounts)
+      if (std::string wrong = sumOfOnes(comms[rank], streamOf(rank), input, output, count, n());
+          !wrong.empty())
+        return wrong;
+    return "";
+  });
+}
+
+/// It is another plan, which the ranks that have the limit say.
+TEST_F(Calls, ThreadBlocksOnSomeRanksAloneAreNamed) {
+  if (numRanks() < 2)
+    GTEST_SKIP() << "for two ranks";
+  const std::string name = "thread-blocks-" + std::to_string(getpid());
+  inThreads([&](uint32_t rank) -> std::string {
+    constexpr uint64_t kCount = 5'000'001;
+    const DeviceBuffer input(kCount * sizeof(float)), output(kCount * sizeof(float));
+    occlConfig_t config = smallConfig();
+    config.device = rank % devices;
+    config.maxThreadBlocks = rank == 0 ? 16 : 0;
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, n(), rank, name.c_str(), &config) != occlSuccess)
+      return occlGetLastError();
+    const std::string failure = sumOfOnes(comm, streamOf(rank), input, output, kCount, n());
+    occlCommDestroy(comm);
+    return failure.find("calls something else there") != std::string::npos
+               ? ""
+               : "not named: " + failure;
+  });
 }
 
 /// What a rank calls, when all others call `what`.
