@@ -279,8 +279,7 @@ Status Matching::take(Channel &channel, const Notice &notice) {
   case Notice::Made:
     return takeMade(channel, notice);
   case Notice::Freed:
-    takeFreed(channel, notice.serial);
-    return {};
+    return takeFreed(channel, notice.serial);
   case Notice::LetGo:
     takeLetGo(channel, notice.serial);
     return {};
@@ -300,7 +299,9 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   made->tag = notice.tag;
   made->shape = {notice.partitions, notice.count, static_cast<DataType>(notice.type),
                  notice.perMessage};
-  if (notice.type >= kNumDataTypes || !made->shape.isSound())
+  // The peer gives each serial once.
+  if (notice.type >= kNumDataTypes || !made->shape.isSound() ||
+      channel.theirs.contains(notice.serial))
     return damaged(channel.peer);
   const bool hasWords = made->isSend && notice.deviceWords == 0;
   const uint64_t messages = hasWords ? made->shape.numMessages() : 0;
@@ -323,9 +324,7 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   try {
     if (counterpart.isWaiting)
       tag.theirs.emplace(counterpart.number, &counterpart);
-    // The peer gives each serial once.
-    if (!channel.theirs.emplace(notice.serial, std::move(made)).second)
-      return damaged(channel.peer);
+    channel.theirs.emplace(notice.serial, std::move(made));
   } catch (const std::bad_alloc &) {
     tag.theirs.erase(tag.nextTheirs);
     dropIfAsNew(channel, entry);
@@ -343,20 +342,23 @@ Status Matching::takeMade(Channel &channel, const Notice &notice) {
   return {};
 }
 
-void Matching::takeFreed(Channel &channel, uint64_t serial) {
+Status Matching::takeFreed(Channel &channel, uint64_t serial) {
   const auto found = channel.theirs.find(serial);
   if (found == channel.theirs.end())
-    return; // that of this rank was freed before, which has let go of it
+    return {}; // that of this rank was freed before, which has let go of it
   Counterpart &counterpart = *found->second;
+  if (!counterpart.header)
+    return damaged(channel.peer); // for the second time
   counterpart.isFreed.store(true, std::memory_order_release);
   channel.isChanged = true;
   if (counterpart.party)
-    return; // which lets go of it when it is freed
+    return {}; // which lets go of it when it is freed
   counterpart.header = nullptr;
   letGo(channel, counterpart);
   // The next one of this rank with its number is told that it is gone.
   if (!counterpart.isWaiting)
     channel.theirs.erase(found);
+  return {};
 }
 
 void Matching::takeLetGo(Channel &channel, uint64_t serial) {

@@ -134,7 +134,7 @@ private:
   void writeWaiting(Channel &channel);
   Status take(Channel &channel, const Notice &notice);
   Status takeMade(Channel &channel, const Notice &notice);
-  void takeFreed(Channel &channel, uint64_t serial);
+  Status takeFreed(Channel &channel, uint64_t serial);
   void takeLetGo(Channel &channel, uint64_t serial);
   void takeBound(Channel &channel, const Notice &notice);
   void letGo(Channel &channel, Counterpart &counterpart);

@@ -198,6 +198,17 @@ TEST_F(RequestsTest, DamagedNotices) {
                                            "damaged"),
               std::string::npos);
   }
+  // What can come once comes twice.
+  const Notice freed{.kind = Notice::Freed, .serial = 1};
+  for (const std::vector<Notice> &notices :
+       {std::vector{sound, sound}, std::vector{sound, freed, freed}}) {
+    World world;
+    transfer::RingSource ring(world.ranks[0]->core.fabric->own().noticesTo(1));
+    for (const Notice &notice : notices)
+      ring.write(&notice, sizeof notice);
+    ring.publish();
+    EXPECT_EQ(world.tryMake(false, 20, 1).status().code(), StatusCode::InternalError);
+  }
   // As it is, it matches.
   transfer::RingSource ring(ranks[0]->core.fabric->own().noticesTo(1));
   ring.write(&sound, sizeof sound);

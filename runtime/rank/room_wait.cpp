@@ -97,11 +97,13 @@ Status DeferredStarts::tryOne(DeferredStart &start) {
   return {};
 }
 
-/// Tries it. What there is no memory for waits on.
+/// Tries it. What there is no memory for waits on, until its deadline.
 bool DeferredStarts::isOver(DeferredStart &start) {
   try {
     return tryOne(start).ok();
   } catch (const std::bad_alloc &) {
+    if (coarseNow() >= start.deadline)
+      core.fabric->fail(outOfMemory());
     return false;
   }
 }

@@ -130,7 +130,10 @@ void Device::round(Clock::time_point now, std::vector<Core *> &failed) {
   // Other threads do not try before the next period.
   nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
   for (const Attached &member : members) {
-    member.watchdog->round(now);
+    try {
+      member.watchdog->round(now);
+    } catch (const std::bad_alloc &) { // the next round looks again; the others are looked at
+    }
     if (member.core->fabric->failed() && member.core->hasOpen()) {
       // Pinned under the lock, so that it is not detached before it is settled.
       failed.push_back(member.core); // which may throw
