@@ -8,6 +8,7 @@
 #include "runtime/net/even_islands.h"
 #include "runtime/net/network.h"
 #include "runtime/net/rendezvous/host_id.h"
+#include "runtime/net/rendezvous/mesh.h"
 #include "runtime/net/rendezvous/rendezvous.h"
 
 #include <algorithm>
@@ -125,8 +126,6 @@ private:
   Status readName();
   Status readLinkTimeout();
   StatusOr<std::unique_ptr<Group>> formIsland() const;
-  Status connectAll();
-  Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
   Status makeEndpoints(std::vector<ConnectRequest> requests);
   uint32_t turnOf(uint32_t rank) const;
@@ -172,8 +171,10 @@ StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor liste
   auto group = std::make_unique<MachineGroup>(options.rank, std::move(*local), island,
                                               evenIslands(hosts()), origin(host));
   // Connect to all other ranks, then agree on a transport with each and map its mirror.
-  if (Status connected = connectAll(); !connected.ok())
-    return connected;
+  auto connected = connectMesh(meeting, *met, others, deadline);
+  if (!connected.ok())
+    return connected.status();
+  sockets = std::move(*connected);
   auto mirrors = makeMirrors(group->ownSegment());
   if (!mirrors.ok())
     return mirrors.status();
@@ -263,55 +264,6 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
                     " of them; ranks in this message are numbered within these) cannot share "
                     "memory; if they are not, set OCCL_HOSTID differently: " +
                     group.status().message());
-}
-
-/// To all higher ranks, then from all lower ones: the highest accepts at once, so all get there.
-Status Joiner::connectAll() {
-  const Hash key = dataKey(meeting, *met);
-  sockets.resize(options.numRanks);
-  // Higher ranks listen since they have met.
-  for (uint32_t peer : others)
-    if (peer > options.rank)
-      if (Status connected = connectTo(peer, key); !connected.ok())
-        return {connected.code(), "rank " + std::to_string(options.rank) +
-                                      " cannot connect to rank " + std::to_string(peer) + ": " +
-                                      connected.message()};
-  // Lower ranks come in any order; each may come once.
-  const auto numLower = std::ranges::lower_bound(others, options.rank) - others.begin();
-  const auto judge = [&](const Claim &claim) -> std::string {
-    const std::string who = "rank " + std::to_string(claim.from);
-    if (claim.purpose != Purpose::Data || claim.to != options.rank ||
-        claim.numRanks != options.numRanks || !std::ranges::binary_search(others, claim.from) ||
-        claim.from > options.rank)
-      return who + " has come to the wrong rank";
-    return sockets[claim.from].valid() ? who + " is there already" : "";
-  };
-  Reception reception(met->listener, key);
-  for (ptrdiff_t here = 0; here < numLower; ++here) {
-    auto guest = reception.next(judge, deadline);
-    if (!guest.ok()) {
-      // The error names the ranks that have not come.
-      std::string missing;
-      for (uint32_t peer : others)
-        if (peer < options.rank && !sockets[peer].valid())
-          missing += " " + std::to_string(peer);
-      return {guest.status().code(), guest.status().message() + "; rank " +
-                                         std::to_string(options.rank) + " misses:" + missing};
-    }
-    sockets[guest->from] = std::move(guest->socket);
-  }
-  return {};
-}
-
-Status Joiner::connectTo(uint32_t peer, const Hash &key) {
-  auto socket = net::connectTo({&met->cards[peer].listener, 1}, deadline);
-  if (!socket.ok())
-    return socket.status();
-  const Claim claim = {Purpose::Data, options.rank, peer, options.numRanks, options.job};
-  if (Status known = introduce(*socket, key, claim, deadline); !known.ok())
-    return known;
-  sockets[peer] = std::move(*socket);
-  return {};
 }
 
 /// Among the ranks of its machine.

@@ -69,9 +69,10 @@ public:
     verdict.numRanks = meeting.numRanks;
     verdict.nonce = met.nonce;
     status.message().copy(verdict.text.data(), verdict.text.size() - 1);
-    // After a failure no rank is waited for long.
+    // After a failure no rank is waited for long. The highest ranks go first: the others need them
+    // to connect (mesh.h).
     const Deadline soon(std::chrono::seconds(1));
-    for (uint32_t r = 1; r < meeting.numRanks; ++r) {
+    for (uint32_t r = meeting.numRanks - 1; r > 0; --r) {
       if (!sockets[r].valid())
         continue;
       Status sent = sendRecord(sockets[r], verdict, status.ok() ? deadline : soon);

@@ -220,7 +220,7 @@ StatusOr<Descriptor> listenOn(int family, SystemAddress system, const std::strin
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (family == AF_INET6) // of IPv4, too
     setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  constexpr int kBacklog = 1024;
+  constexpr int kBacklog = 4096; // all ranks may come at once
   if (bind(socket.get(), system.get(), system.size) != 0 || listen(socket.get(), kBacklog) != 0)
     return failed();
   return socket;

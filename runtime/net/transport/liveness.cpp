@@ -27,7 +27,7 @@ std::optional<std::string> Liveness::whyGone() {
   socklen_t size = sizeof info;
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return std::nullopt;
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = SteadyClock::now();
   // Nothing is unanswered.
   if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
     askedSince.reset();

@@ -1,6 +1,8 @@
 // Whether the machine at the other end of a TCP connection is still there.
 #pragma once
 
+#include "runtime/sync/clock.h"
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -22,7 +24,7 @@ private:
   const int socket;
   const std::chrono::milliseconds silence;
   /// Since when something is asked and nothing was answered, as whyGone() has seen it.
-  std::optional<std::chrono::steady_clock::time_point> askedSince;
+  std::optional<SteadyClock::time_point> askedSince;
 };
 
 /// What the system lacks it does without.

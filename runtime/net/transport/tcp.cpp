@@ -7,6 +7,7 @@
 #include "runtime/net/transport/tcp_input.h"
 #include "runtime/net/transport/tcp_output.h"
 #include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,7 @@
 namespace occl::net {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 /// Of a visit, so that one peer does not keep others waiting.
 constexpr uint64_t kMostReceived = 1 << 20;

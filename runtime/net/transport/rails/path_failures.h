@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/net/rendezvous/socket.h"
+#include "runtime/sync/clock.h"
 
 #include <array>
 #include <chrono>
@@ -24,7 +25,7 @@ struct Path {
 /// Any thread, also of a child that fork() makes: it knows what its parent knew. Nothing waits.
 class PathFailures {
 public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   /// So long a failure counts: a link that has come up is used by communicators made after that.
   static constexpr std::chrono::seconds kLifetime{60};
