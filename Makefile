@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
+.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -21,6 +21,7 @@ help:
 	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; about an hour"
 	@echo "make model                 the model of the daemon with more interleavings; a quarter of an hour and some GB"
 	@echo "make explore               data races in every explored schedule, and the daemon's code under all with two delays; half an hour"
+	@echo "make simulation            1,000 random kills and cuts of simulated machines, and 2,048 ranks that meet; half an hour and 8 GB"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make mutate-daemon         break the runtime's synchronisation and what was repaired in turn, and see tests find it; half an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader, the importers and what other machines send, in turn, each so long"
@@ -115,6 +116,11 @@ explore:
 	@tools/setup.sh
 	@$(BAZEL) test //test/explore/... --test_env=OCCL_EXPLORE_RACES=1 --test_timeout=3600 --local_test_jobs=2
 	@$(BAZEL) test //test/explore:daemon_exhaustive_test --test_env=OCCL_EXPLORE_DELAYS=2 --test_timeout=3600 --test_output=all
+
+simulation:
+	@tools/setup.sh
+	@$(BAZEL) test //test/simulation:failure_test --test_env=OCCL_TEST_SCHEDULES=1000 --test_timeout=3600 --test_output=all
+	@$(BAZEL) test //test/simulation:bootstrap_test --test_env=OCCL_TEST_RANKS=2048 --test_timeout=3600 --test_output=all
 
 reference:
 	@tools/setup.sh
