@@ -41,6 +41,16 @@ double Together::largest(double value, uint32_t rank) {
   return found;
 }
 
+double Together::sum(double value, uint32_t rank) {
+  values[rank] = value;
+  meet();
+  double all = 0;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    all += values[r];
+  meet();
+  return all;
+}
+
 int Together::run(uint32_t numRanks, const std::function<int(Together &, uint32_t)> &body) {
   void *memory =
       mmap(nullptr, sizeof(Together), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

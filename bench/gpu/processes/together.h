@@ -20,6 +20,7 @@ public:
   char *note() { return shared; }
   /// The largest of what all give, for each of them.
   double largest(double value, uint32_t rank);
+  double sum(double value, uint32_t rank);
 
   /// Runs body(together, rank) in numRanks processes and waits for them. How many failed.
   static int run(uint32_t numRanks, const std::function<int(Together &, uint32_t)> &body);

@@ -1,0 +1,163 @@
+#include "bench/gpu/applications/rank.h"
+
+#include "examples/partitioned/check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <unistd.h>
+
+namespace occl::bench {
+
+using examples::check;
+
+namespace {
+
+constexpr uint32_t kTimeoutMs = 20000;
+constexpr uint64_t kArena = 512 << 20;
+/// Steps of a measurement, which is the median of so many; and before the first one.
+constexpr uint32_t kSteps = 5, kTimes = 7, kBefore = 2;
+
+} // namespace
+
+Rank::Rank(Together &together, uint32_t rank)
+    : together(together), rank(rank), size(together.size()) {
+  int devices = 0, number = 0;
+  check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const int device = static_cast<int>(rank) % devices;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  check(cudaDeviceGetAttribute(&number, cudaDevAttrMultiProcessorCount, device),
+        "cudaDeviceGetAttribute");
+  multiprocessors = static_cast<uint32_t>(number);
+  ranksOfDevice = (size + static_cast<uint32_t>(devices) - 1) / static_cast<uint32_t>(devices);
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.deviceKind = occlDeviceCuda;
+  config.device = static_cast<uint32_t>(device);
+  config.timeoutMs = kTimeoutMs;
+  config.arenaBytes = kArena;
+  const std::string name = "applications-" + std::to_string(getppid());
+  check(occlCommInitRank(&comm, size, rank, name.c_str(), &config), "occlCommInitRank");
+  if (ranksOfDevice == 1)
+    nccl = Nccl::join(together, rank);
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+}
+
+Rank::~Rank() {
+  cudaStreamDestroy(stream);
+  occlCommDestroy(comm);
+}
+
+void Rank::print(const std::string &text) const {
+  if (!isFirst())
+    return;
+  std::printf("%s", text.c_str());
+  std::fflush(stdout);
+}
+
+double Rank::median(uint32_t times, const std::function<void()> &one) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> all;
+  for (uint32_t i = 0; i < times; ++i) {
+    together.meet();
+    const auto begin = Clock::now();
+    one();
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
+    all.push_back(together.largest(took.count(), rank));
+  }
+  std::ranges::sort(all);
+  return all[all.size() / 2];
+}
+
+double Rank::inStream(const std::function<void()> &enqueue) {
+  std::vector<double> times;
+  for (uint32_t i = 0; i < kTimes; ++i)
+    times.push_back(timeInStream(together, rank, stream, kBefore, kSteps, enqueue));
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+double Rank::inGraph(const std::function<void()> &enqueue) {
+  return timeInGraph(together, rank, stream, kBefore, kSteps, enqueue);
+}
+
+Graph::Graph(cudaStream_t stream, const std::function<void()> &enqueue) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  enqueue();
+  check(cudaStreamEndCapture(stream, &graph), "end of capture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  cudaGraphDestroy(graph);
+}
+
+Graph::~Graph() { cudaGraphExecDestroy(executable); }
+
+void Graph::launch(cudaStream_t stream) const {
+  check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+}
+
+Beside::Beside() {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+        "cudaStreamCreateWithPriority");
+  for (cudaEvent_t *event : {&forked, &joined})
+    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
+
+Beside::~Beside() {
+  cudaEventDestroy(forked);
+  cudaEventDestroy(joined);
+  cudaStreamDestroy(stream);
+}
+
+void Beside::follow(cudaStream_t other) {
+  check(cudaEventRecord(forked, other), "cudaEventRecord");
+  check(cudaStreamWaitEvent(stream, forked, 0), "cudaStreamWaitEvent");
+}
+
+void Beside::precede(cudaStream_t other) {
+  check(cudaEventRecord(joined, stream), "cudaEventRecord");
+  check(cudaStreamWaitEvent(other, joined, 0), "cudaStreamWaitEvent");
+}
+
+std::string ratio(double theirs, double ours) {
+  if (theirs == 0 || ours == 0)
+    return " - |";
+  char text[32];
+  std::snprintf(text, sizeof text, " %.2f |", theirs / ours);
+  return text;
+}
+
+double best(const std::vector<double> &times) {
+  double found = 0;
+  for (double time : times)
+    if (time != 0 && (found == 0 || time < found))
+      found = time;
+  return found;
+}
+
+int runRanks(int argc, char **argv, const std::function<void(Rank &, bool)> &body) {
+  const unsigned long ranks = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0;
+  const bool onlyChecks = argc == 3 && std::string(argv[2]) == "check";
+  if (ranks < 2 || ranks > 8 || (argc != 2 && !onlyChecks)) {
+    std::fprintf(stderr, "usage: %s <ranks, 2 to 8> [check]\n", argv[0]);
+    return 2;
+  }
+  return Together::run(static_cast<uint32_t>(ranks), [&](Together &together, uint32_t rank) {
+    try {
+      Rank mine(together, rank);
+      body(mine, onlyChecks || mine.ranksOfDevice > 1);
+      together.meet();
+      return 0;
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "rank %u: %s\n", rank, error.what());
+      std::fflush(stderr);
+      _exit(1); // the others' memory may not be there any more
+    }
+  });
+}
+
+} // namespace occl::bench

@@ -1,0 +1,101 @@
+// What the benches of applications have in common: a rank that is a process, and how it measures.
+#pragma once
+
+#include "bench/gpu/processes/measured.h"
+#include "bench/gpu/processes/nccl.h"
+#include "bench/gpu/processes/together.h"
+#include "runtime/api/occl.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace occl::bench {
+
+/// A process's communicator and stream, on device rank % devices. Of NCCL where that is, and no two
+/// ranks share a device, which NCCL refuses.
+class Rank {
+public:
+  Rank(Together &together, uint32_t rank);
+  ~Rank();
+  Rank(const Rank &) = delete;
+  Rank &operator=(const Rank &) = delete;
+
+  bool isFirst() const { return rank == 0; }
+  /// By the first rank.
+  void print(const std::string &text) const;
+  /// The median of so many, in microseconds, each begun by all ranks together and as long as the
+  /// slowest takes from then until its stream has ended.
+  double median(uint32_t times, const std::function<void()> &one);
+  /// Microseconds for each of five that are enqueued in the stream, the median of seven such; and
+  /// for each of ten that are in a graph.
+  double inStream(const std::function<void()> &enqueue);
+  double inGraph(const std::function<void()> &enqueue);
+  /// A request of `setting`; null if OCCL refuses that, as it does on all ranks alike, which the
+  /// first one says.
+  template <class Request, class... Arguments>
+  std::unique_ptr<Request> madeUnlessRefused(const std::string &setting, Arguments &&...arguments) {
+    try {
+      return std::make_unique<Request>(comm, std::forward<Arguments>(arguments)...);
+    } catch (const std::runtime_error &refusal) {
+      if (isFirst())
+        std::fprintf(stderr, "%s: %s\n", setting.c_str(), refusal.what());
+      return nullptr;
+    }
+  }
+
+  Together &together;
+  const uint32_t rank, size;
+  uint32_t ranksOfDevice = 1, multiprocessors = 0;
+  occlComm_t comm = nullptr;
+  std::unique_ptr<Nccl> nccl;
+  cudaStream_t stream = nullptr;
+};
+
+/// What is enqueued in the stream, to be replayed.
+class Graph {
+public:
+  Graph(cudaStream_t stream, const std::function<void()> &enqueue);
+  ~Graph();
+  Graph(const Graph &) = delete;
+  Graph &operator=(const Graph &) = delete;
+  void launch(cudaStream_t stream) const;
+
+private:
+  cudaGraphExec_t executable = nullptr;
+};
+
+/// A second stream whose work is beside that of a first one for a while; may be captured with it.
+class Beside {
+public:
+  Beside();
+  ~Beside();
+  Beside(const Beside &) = delete;
+  Beside &operator=(const Beside &) = delete;
+  /// What follows here comes after what the other one has now; and the other way round.
+  void follow(cudaStream_t other);
+  void precede(cudaStream_t other);
+
+  cudaStream_t stream = nullptr;
+
+private:
+  cudaEvent_t forked = nullptr, joined = nullptr;
+};
+
+/// A cell of a table; a ratio.
+std::string ratio(double theirs, double ours);
+/// The smallest of those that were measured, which are not 0; 0 if none was.
+double best(const std::vector<double> &times);
+
+/// `program <ranks> [check]`: body in as many processes; check: nothing is to be timed. The exit
+/// code.
+int runRanks(int argc, char **argv, const std::function<void(Rank &, bool onlyChecks)> &body);
+
+} // namespace occl::bench
