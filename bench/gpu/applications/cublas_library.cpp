@@ -50,8 +50,12 @@ std::unique_ptr<Cublas> Cublas::open() {
 
 void Cublas::multiply(const void *left, const void *right, void *product, uint64_t rows,
                       uint64_t columns, uint64_t k, uint32_t multiprocessors, cudaStream_t stream) {
-  require(setStream(handle, stream), "cublasSetStream");
-  require(setWorkspace(handle, workspace, kWorkspace), "cublasSetWorkspace");
+  if (!isSet || stream != current) {
+    require(setStream(handle, stream), "cublasSetStream");
+    require(setWorkspace(handle, workspace, kWorkspace), "cublasSetWorkspace");
+    current = stream;
+    isSet = true;
+  }
   require(setSmCountTarget(handle, static_cast<int>(multiprocessors)), "cublasSetSmCountTarget");
   // It has columns behind each other: the transposed product is right times left.
   const float one = 1, zero = 0;

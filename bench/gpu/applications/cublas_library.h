@@ -22,6 +22,8 @@ private:
   Cublas() = default;
   bool load();
 
+  cudaStream_t current = nullptr; // if one is set
+  bool isSet = false;
   void *library = nullptr, *handle = nullptr, *workspace = nullptr;
   int (*create)(void **) = nullptr;
   int (*setStream)(void *, cudaStream_t) = nullptr;

@@ -53,12 +53,12 @@ int rightOf(uint32_t rank, uint64_t row, uint64_t column) {
 
 /// Matrices as they lie in memory.
 struct Matrices {
-  std::vector<uint16_t> left = std::vector<uint16_t>(kLargest * kInner),
-                        right = std::vector<uint16_t>(kInner * kColumns);
+  explicit Matrices(uint64_t rows) : left(rows * kInner), right(kInner * kColumns) {}
+  std::vector<uint16_t> left, right;
 };
-Matrices comparedOnes(uint32_t rank) {
-  Matrices all;
-  for (uint64_t row = 0; row < kLargest; ++row)
+Matrices comparedOnes(uint32_t rank, uint64_t rows) {
+  Matrices all(rows);
+  for (uint64_t row = 0; row < rows; ++row)
     for (uint64_t j = 0; j < kInRow; ++j)
       all.left[row * kInner + placeOf(rank, row, j)] =
           bfloat16Of(static_cast<float>(leftOf(rank, row, j)));
@@ -66,8 +66,8 @@ Matrices comparedOnes(uint32_t rank) {
     all.right[i] = bfloat16Of(static_cast<float>(rightOf(rank, i / kColumns, i % kColumns)));
   return all;
 }
-Matrices timedOnes(uint32_t rank) {
-  Matrices all;
+Matrices timedOnes(uint32_t rank, uint64_t rows) {
+  Matrices all(rows);
   for (std::vector<uint16_t> *matrix : {&all.left, &all.right})
     for (uint64_t i = 0; i < matrix->size(); ++i)
       (*matrix)[i] = bfloat16Of(static_cast<float>(mixed(i, rank) % 2001) / 1000.f - 1.f);
@@ -76,42 +76,41 @@ Matrices timedOnes(uint32_t rank) {
 
 class Gemm {
 public:
-  Gemm(Rank &rank, std::unique_ptr<Cublas> library)
-      : rank(rank), cublas(std::move(library)), compared(comparedOnes(rank.rank)),
-        dense(timedOnes(rank.rank)) {
-    check(cudaMalloc(&left, 2 * kLargest * kInner), "cudaMalloc");
+  Gemm(Rank &rank, std::unique_ptr<Cublas> library, uint64_t rows)
+      : rank(rank), cublas(std::move(library)), rows(rows), compared(comparedOnes(rank.rank, rows)),
+        dense(timedOnes(rank.rank, rows)) {
+    check(cudaMalloc(&left, 2 * rows * kInner), "cudaMalloc");
     check(cudaMalloc(&right, 2 * kInner * kColumns), "cudaMalloc");
     for (char **memory : {&own.product, &own.sum}) {
       void *made = nullptr;
-      check(occlMemAlloc(rank.comm, 2 * kLargest * kColumns, &made), "occlMemAlloc");
+      check(occlMemAlloc(rank.comm, 2 * rows * kColumns, &made), "occlMemAlloc");
       *memory = static_cast<char *>(made);
     }
     for (char **memory : {&theirs.product, &theirs.sum})
       if (rank.nccl)
-        *memory = static_cast<char *>(rank.nccl->allocate(2 * kLargest * kColumns, true));
+        *memory = static_cast<char *>(rank.nccl->allocate(2 * rows * kColumns, true));
   }
 
-  void table(bool onlyChecks) {
+  static void printHead(const Rank &rank) {
     rank.print("\nProduct (M x 4096 x 8192, bfloat16) and its sum over all ranks, us" +
                (rank.nccl ? ", NCCL " + rank.nccl->version() : std::string(", no NCCL")) +
                "\n\n| M | partitioned | setting | occlStart in bands | occlCall | graph | NCCL | "
                "graph | in bands | product alone | sum alone | best NCCL / partitioned | limit | "
                "overlap | overlap of NCCL |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|"
                "---|---|\n");
-    // Ranks that share a device wait for its slices of time.
-    const uint64_t largest = rank.ranksOfDevice > 1 ? kSmallest : kLargest;
-    for (rows = kSmallest; rows <= largest; rows *= 2) {
-      makeReference();
-      isTimed = false;
-      load(compared);
+  }
+
+  void row(bool onlyChecks) {
+    makeReference();
+    isTimed = false;
+    load(compared);
+    measure();
+    isTimed = !onlyChecks;
+    if (isTimed) {
+      load(dense);
       measure();
-      isTimed = !onlyChecks;
-      if (isTimed) {
-        load(dense);
-        measure();
-      }
-      rank.print(row());
     }
+    rank.print(cells());
   }
 
 private:
@@ -157,9 +156,13 @@ private:
   /// The fastest setting of the partitioned form, each compared; and of occlStart.
   void partitioned() {
     std::vector<double> started;
+    uint32_t number = 0; // of a setting
     for (const uint32_t bands : {2, 4, 8})
       for (const uint32_t limit : {0u, rank.multiprocessors - kLeft}) {
+        loadKernels(bands, limit);
         for (const uint64_t rounds : {uint64_t{0}, uint64_t{bands}}) {
+          if (!rank.begin(number++))
+            continue;
           const BandsShape shape = {rows, kColumns, bands, occlBfloat16, rounds};
           const auto product = rank.madeUnlessRefused<ProductInBands>(
               std::to_string(rounds) + " rounds", shape, own.product, own.sum,
@@ -168,21 +171,25 @@ private:
               });
           if (!product)
             continue;
-          const double time = inStream(own, [&] { product->enqueue(rank.stream); });
+          const std::string setting = std::to_string(bands) + " bands, " +
+                                      (rounds ? std::to_string(rounds) + " rounds" : "as chosen") +
+                                      (limit ? ", leaves some" : "");
+          const double time =
+              named(setting, [&] { return inStream(own, [&] { product->enqueue(rank.stream); }); });
           if (time == 0 || (found.partitioned != 0 && found.partitioned <= time))
             continue;
           found.partitioned = time;
-          found.setting = std::to_string(bands) + " bands, " +
-                          (rounds ? std::to_string(rounds) + " rounds" : "as chosen") +
-                          (limit ? ", leaves some" : "");
+          found.setting = setting;
         }
+        rank.together.meet();
+        rank.endSettings();
         if (bands <= 4) // more at a time than the communicator takes
           started.push_back(inStream(own, [&] { startInBands(bands, limit); }));
       }
     found.started = best(started);
   }
 
-  std::string row() const {
+  std::string cells() const {
     const auto shown = [this](double time) { return isTimed ? cell(time) : " right |"; };
     const auto ofNccl = [&](double time) { return rank.nccl ? shown(time) : " - |"; };
     const double inTurn = best({found.call, found.callGraph, found.nccl, found.ncclGraph});
@@ -200,6 +207,13 @@ private:
                 cudaStream_t stream) {
     cublas->multiply(left + 2 * first * kInner, right, to.product + 2 * first * kColumns, number,
                      kColumns, kInner, limit, stream);
+  }
+  /// Those that cuBLAS chooses for such bands: none may be launched for the first time while an
+  /// epoch is open, as it would wait for the library's kernel.
+  void loadKernels(uint32_t bands, uint32_t limit) {
+    for (uint32_t band = 0; band < bands; ++band)
+      multiply(own, band * (rows / bands), rows / bands, limit, rank.stream);
+    check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
   }
   void sumByOccl() {
     check(occlAllReduce(own.product, own.sum, rows * kColumns, occlBfloat16, occlSum, rank.comm,
@@ -277,10 +291,8 @@ private:
     check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
     rank.together.meet();
     enqueue();
-    check(
-        cudaMemcpyAsync(host.data(), results.sum, 2 * host.size(), cudaMemcpyDefault, rank.stream),
-        "cudaMemcpyAsync");
     check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
+    check(cudaMemcpy(host.data(), results.sum, 2 * host.size(), cudaMemcpyDefault), "cudaMemcpy");
     auto expected = reference.begin();
     for (uint64_t row = 0; row < rows; ++row)
       for (uint64_t column = 0; column < kColumns; column += kSampled, ++expected)
@@ -293,9 +305,9 @@ private:
 
   Rank &rank;
   const std::unique_ptr<Cublas> cublas;
+  const uint64_t rows;
   const Matrices compared, dense;
   bool isTimed = false;
-  uint64_t rows = 0;
   char *left = nullptr, *right = nullptr;
   Results own, theirs;
   std::vector<int> reference;
@@ -306,10 +318,14 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  return runRanks(argc, argv, [](Rank &rank, bool onlyChecks) {
+  return runRanks(argc, argv, sizesFrom(kSmallest, kLargest, 2), [](Rank &rank, const Run &run) {
     std::unique_ptr<Cublas> cublas = Cublas::open();
     if (!cublas)
-      return rank.print("\nno libcublas.so.13 or .12: no products\n");
-    Gemm(rank, std::move(cublas)).table(onlyChecks);
+      return rank.print(run.isFirst ? "\nno libcublas.so.13 or .12: no products\n" : "");
+    if (run.isFirst)
+      Gemm::printHead(rank);
+    // Ranks that share a device wait for its slices of time.
+    if (rank.ranksOfDevice == 1 || run.size == kSmallest)
+      Gemm(rank, std::move(cublas), run.size).row(run.onlyChecks);
   });
 }

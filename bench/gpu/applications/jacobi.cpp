@@ -191,7 +191,7 @@ double measured(Rank &rank, const Form &form, JacobiShape shape, const Reference
   return rank.median(kTimes, [&] { runner.call(); }) / kIterations;
 }
 
-void table(Rank &rank, bool onlyChecks) {
+void printHead(const Rank &rank) {
   std::string head = "| n |", line = "|---|";
   for (const Form &form : kForms) {
     head += std::string(" ") + form.name + " |";
@@ -201,24 +201,31 @@ void table(Rank &rank, bool onlyChecks) {
              (rank.nccl ? ", NCCL " + rank.nccl->version() : std::string(", no NCCL")) + "\n\n" +
              head + " host waits / partitioned | best NCCL / partitioned | limit: best NCCL / by " +
              "hand | partitioned / by hand |\n" + line + "---|---|---|---|\n");
+}
+
+void row(Rank &rank, const Run &run) {
+  if (run.isFirst)
+    printHead(rank);
   // Ranks that share a device wait for its slices of time.
-  const uint32_t largest = rank.ranksOfDevice > 1 ? kLargestShared : kLargest;
-  for (uint32_t n = kSmallest; n <= largest; n *= 2) {
-    const JacobiShape shape = {n, kCheckedIterations, rank.rank, rank.size, rank.ranksOfDevice};
-    const Reference reference = referenceOf(shape, rank);
-    std::vector<double> times;
-    std::string row = "| " + std::to_string(n) + " |";
-    for (const Form &form : kForms) {
-      times.push_back(measured(rank, form, shape, reference, onlyChecks));
-      row += onlyChecks ? (form.isChecked ? " right |" : " - |") : cell(times.back());
-    }
-    const double ours = best({times.begin() + kOurs, times.begin() + kByHand});
-    const double nccl = best({times.begin() + kNccl, times.begin() + kHost});
-    rank.print(row + ratio(times[kHost], ours) + ratio(nccl, ours) + ratio(nccl, times[kByHand]) +
-               ratio(ours, times[kByHand]) + "\n");
+  const auto n = static_cast<uint32_t>(run.size);
+  if (rank.ranksOfDevice > 1 && n > kLargestShared)
+    return;
+  const JacobiShape shape = {n, kCheckedIterations, rank.rank, rank.size, rank.ranksOfDevice};
+  const Reference reference = referenceOf(shape, rank);
+  std::vector<double> times;
+  std::string cells = "| " + std::to_string(n) + " |";
+  for (const Form &form : kForms) {
+    times.push_back(measured(rank, form, shape, reference, run.onlyChecks));
+    cells += run.onlyChecks ? (form.isChecked ? " right |" : " - |") : cell(times.back());
   }
+  const double ours = best({times.begin() + kOurs, times.begin() + kByHand});
+  const double nccl = best({times.begin() + kNccl, times.begin() + kHost});
+  rank.print(cells + ratio(times[kHost], ours) + ratio(nccl, ours) + ratio(nccl, times[kByHand]) +
+             ratio(ours, times[kByHand]) + "\n");
 }
 
 } // namespace
 
-int main(int argc, char **argv) { return runRanks(argc, argv, table); }
+int main(int argc, char **argv) {
+  return runRanks(argc, argv, sizesFrom(kSmallest, kLargest, 2), row);
+}

@@ -56,50 +56,43 @@ constexpr Setting kSettings[] = {
 
 class Loss {
 public:
-  explicit Loss(Rank &rank) : rank(rank) {
+  Loss(Rank &rank, uint64_t bytes) : rank(rank), count(bytes / sizeof(float)) {
     for (float **memory : {&logits, &labels})
-      check(cudaMalloc(memory, kLargest), "cudaMalloc");
-    std::vector<float> host(kLargest / sizeof(float));
+      check(cudaMalloc(memory, bytes), "cudaMalloc");
+    std::vector<float> host(count);
     for (uint64_t i = 0; i < host.size(); ++i)
       host[i] = logitOf(rank.rank, i);
-    check(cudaMemcpy(logits, host.data(), kLargest, cudaMemcpyDefault), "cudaMemcpy");
+    check(cudaMemcpy(logits, host.data(), bytes, cudaMemcpyDefault), "cudaMemcpy");
     for (uint64_t i = 0; i < host.size(); ++i)
       host[i] = labelOf(rank.rank, i);
-    check(cudaMemcpy(labels, host.data(), kLargest, cudaMemcpyDefault), "cudaMemcpy");
+    check(cudaMemcpy(labels, host.data(), bytes, cudaMemcpyDefault), "cudaMemcpy");
     for (float **memory : {&own.gradient, &own.sum}) {
       void *made = nullptr;
-      check(occlMemAlloc(rank.comm, kLargest, &made), "occlMemAlloc");
+      check(occlMemAlloc(rank.comm, bytes, &made), "occlMemAlloc");
       *memory = static_cast<float *>(made);
     }
     for (Results *results : {&plain, &symmetric})
       for (float **memory : {&results->gradient, &results->sum})
         if (rank.nccl)
-          *memory = static_cast<float *>(rank.nccl->allocate(kLargest, results == &symmetric));
+          *memory = static_cast<float *>(
+              rank.nccl->allocate(std::max<uint64_t>(bytes, 2 << 20), results == &symmetric));
   }
 
-  void table(bool onlyChecks) {
-    isTimed = !onlyChecks;
+  static void printHead(const Rank &rank) {
     rank.print("\nGradient of a loss and its sum over all ranks, us" +
                (rank.nccl ? ", NCCL " + rank.nccl->version() : std::string(", no NCCL")) +
                "\n\n| bytes | partitioned | setting | occlCall | graph | host waits | NCCL, graph "
                "| symmetric | in bands | gradient alone | sum alone | host waits / partitioned | "
                "occlCall / partitioned | best NCCL / partitioned | limit |\n|---|---|---|---|---|"
                "---|---|---|---|---|---|---|---|---|---|\n");
-    // Ranks that share a device wait for its slices of time.
-    const uint64_t largest = rank.ranksOfDevice > 1 ? kLargestShared : kLargest;
-    for (uint64_t bytes = kSmallest; bytes <= largest; bytes *= 4)
-      row(bytes);
   }
 
-private:
-  struct Results {
-    float *gradient = nullptr, *sum = nullptr;
-  };
-  using Enqueue = std::function<void()>;
-
-  void row(uint64_t bytes) {
-    count = bytes / sizeof(float);
+  void row(bool onlyChecks) {
+    isTimed = !onlyChecks;
     makeReference();
+    // All kernels are loaded, and no epoch is open.
+    callOcclAfter();
+    check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
     const auto [ours, setting] = bestSetting();
     const double call = inStream(own, [&] { callOcclAfter(); });
     const double callGraph = inGraph(own, [&] { callOcclAfter(); });
@@ -122,12 +115,18 @@ private:
     const double gradient = timed([&] { compute(own, 0, count, rank.stream); });
     const double sum = timed([&] { sumByOccl(); });
     const double nccl = best({ncclPlain, ncclSymmetric, ncclBands});
-    rank.print("| " + std::to_string(bytes) + " |" + shown(ours) + " " + setting + " |" +
-               shown(call) + shown(callGraph) + shown(host) + cellOfNccl(ncclPlain) +
+    rank.print("| " + std::to_string(count * sizeof(float)) + " |" + shown(ours) + " " + setting +
+               " |" + shown(call) + shown(callGraph) + shown(host) + cellOfNccl(ncclPlain) +
                cellOfNccl(ncclSymmetric) + cellOfNccl(ncclBands) + cell(gradient) + cell(sum) +
                ratio(host, ours) + ratio(best({call, callGraph}), ours) + ratio(nccl, ours) +
                ratio(best({nccl, call, callGraph}), std::max(gradient, sum)) + "\n");
   }
+
+private:
+  struct Results {
+    float *gradient = nullptr, *sum = nullptr;
+  };
+  using Enqueue = std::function<void()>;
 
   std::string shown(double time) const { return isTimed ? cell(time) : " right |"; }
   std::string cellOfNccl(double time) const { return rank.nccl ? shown(time) : " - |"; }
@@ -163,6 +162,8 @@ private:
     double least = 0;
     std::string name = "-";
     for (const Setting &setting : kSettings) {
+      if (!rank.begin(static_cast<uint32_t>(&setting - kSettings)))
+        continue;
       const int64_t partitions =
           std::min<int64_t>(setting.partitions, static_cast<int64_t>(count / 256));
       LossShape shape = {count, partitions, setting.rounds,
@@ -173,12 +174,15 @@ private:
                                                          own.gradient, own.sum);
       if (!step)
         continue;
-      const double time = inStream(own, [&] { step->enqueue(rank.stream); });
+      const double time =
+          named(setting.name, [&] { return inStream(own, [&] { step->enqueue(rank.stream); }); });
       if (time != 0 && (least == 0 || time < least)) {
         least = time;
         name = setting.name;
       }
     }
+    rank.together.meet();
+    rank.endSettings();
     return {least, name};
   }
 
@@ -214,10 +218,9 @@ private:
     check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
     rank.together.meet();
     enqueue();
-    check(cudaMemcpyAsync(host.data(), results.sum, count * sizeof(float), cudaMemcpyDefault,
-                          rank.stream),
-          "cudaMemcpyAsync");
     check(cudaStreamSynchronize(rank.stream), "cudaStreamSynchronize");
+    check(cudaMemcpy(host.data(), results.sum, count * sizeof(float), cudaMemcpyDefault),
+          "cudaMemcpy");
     for (uint64_t i = 0, at = 0; i < count; i += step(), ++at)
       if (!(std::abs(host[i] - reference[at]) <= kMostError * rank.size))
         throw std::runtime_error("sum " + std::to_string(i) + " of " + std::to_string(count) +
@@ -227,7 +230,7 @@ private:
 
   Rank &rank;
   bool isTimed = true;
-  uint64_t count = 0;
+  const uint64_t count;
   float *logits = nullptr, *labels = nullptr;
   Results own, plain, symmetric;
   std::vector<double> reference;
@@ -237,5 +240,11 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  return runRanks(argc, argv, [](Rank &rank, bool onlyChecks) { Loss(rank).table(onlyChecks); });
+  return runRanks(argc, argv, sizesFrom(kSmallest, kLargest, 4), [](Rank &rank, const Run &run) {
+    if (run.isFirst)
+      Loss::printHead(rank);
+    // Ranks that share a device wait for its slices of time.
+    if (rank.ranksOfDevice == 1 || run.size <= kLargestShared)
+      Loss(rank, run.size).row(run.onlyChecks);
+  });
 }

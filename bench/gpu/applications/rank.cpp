@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <new>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace occl::bench {
@@ -22,8 +24,8 @@ constexpr uint32_t kSteps = 5, kTimes = 7, kBefore = 2;
 
 } // namespace
 
-Rank::Rank(Together &together, uint32_t rank)
-    : together(together), rank(rank), size(together.size()) {
+Rank::Rank(Together &together, uint32_t rank, Settings &settings)
+    : together(together), rank(rank), size(together.size()), settings(settings) {
   int devices = 0, number = 0;
   check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const int device = static_cast<int>(rank) % devices;
@@ -54,6 +56,14 @@ void Rank::print(const std::string &text) const {
     return;
   std::printf("%s", text.c_str());
   std::fflush(stdout);
+}
+
+bool Rank::begin(uint32_t number) {
+  together.meet(); // all have ended the last one
+  if (settings.hasFailed[number])
+    return false;
+  settings.now = number + 1;
+  return true;
 }
 
 double Rank::median(uint32_t times, const std::function<void()> &one) {
@@ -139,25 +149,62 @@ double best(const std::vector<double> &times) {
   return found;
 }
 
-int runRanks(int argc, char **argv, const std::function<void(Rank &, bool)> &body) {
+std::vector<uint64_t> sizesFrom(uint64_t smallest, uint64_t largest, uint64_t times) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = smallest; size <= largest; size *= times)
+    sizes.push_back(size);
+  return sizes;
+}
+
+namespace {
+
+/// Whether it fails on no rank.
+bool runOnce(uint32_t ranks, const Run &run, Rank::Settings &settings,
+             const std::function<void(Rank &, const Run &)> &body) {
+  return Together::run(ranks, [&](Together &together, uint32_t rank) {
+           try {
+             Rank mine(together, rank, settings);
+             body(mine, {run.size, run.isFirst, run.onlyChecks || mine.ranksOfDevice > 1});
+             together.meet();
+             return 0;
+           } catch (const std::exception &error) {
+             std::fprintf(stderr, "size %llu, rank %u: %s\n",
+                          static_cast<unsigned long long>(run.size), rank, error.what());
+             std::fflush(stderr);
+             together.fail();
+             _exit(1); // the others' memory may not be there any more
+           }
+         }) == 0;
+}
+
+} // namespace
+
+int runRanks(int argc, char **argv, const std::vector<uint64_t> &sizes,
+             const std::function<void(Rank &, const Run &)> &body) {
   const unsigned long ranks = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0;
   const bool onlyChecks = argc == 3 && std::string(argv[2]) == "check";
   if (ranks < 2 || ranks > 8 || (argc != 2 && !onlyChecks)) {
     std::fprintf(stderr, "usage: %s <ranks, 2 to 8> [check]\n", argv[0]);
     return 2;
   }
-  return Together::run(static_cast<uint32_t>(ranks), [&](Together &together, uint32_t rank) {
-    try {
-      Rank mine(together, rank);
-      body(mine, onlyChecks || mine.ranksOfDevice > 1);
-      together.meet();
-      return 0;
-    } catch (const std::exception &error) {
-      std::fprintf(stderr, "rank %u: %s\n", rank, error.what());
-      std::fflush(stderr);
-      _exit(1); // the others' memory may not be there any more
+  void *shared = mmap(nullptr, sizeof(Rank::Settings), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED)
+    return 1;
+  int code = 0;
+  for (const uint64_t size : sizes) {
+    auto *settings = new (shared) Rank::Settings;
+    Run run = {size, size == sizes.front(), onlyChecks};
+    while (!runOnce(static_cast<uint32_t>(ranks), run, *settings, body)) {
+      code = 1;
+      if (settings->now == 0)
+        break;
+      settings->hasFailed[settings->now - 1] = true;
+      settings->now = 0;
+      run.isFirst = false;
     }
-  });
+  }
+  return code;
 }
 
 } // namespace occl::bench

@@ -23,7 +23,13 @@ namespace occl::bench {
 /// ranks share a device, which NCCL refuses.
 class Rank {
 public:
-  Rank(Together &together, uint32_t rank);
+  /// What the parent of all ranks hears of the one at which they fail.
+  struct Settings {
+    static constexpr uint32_t kMost = 32;
+    uint32_t now = 0; // 1 + its number; 0: none
+    bool hasFailed[kMost] = {};
+  };
+  Rank(Together &together, uint32_t rank, Settings &settings);
   ~Rank();
   Rank(const Rank &) = delete;
   Rank &operator=(const Rank &) = delete;
@@ -38,6 +44,9 @@ public:
   /// for each of ten that are in a graph.
   double inStream(const std::function<void()> &enqueue);
   double inGraph(const std::function<void()> &enqueue);
+  /// Setting `number` begins, unless it has failed before: false. Then the next one does, or none.
+  bool begin(uint32_t number);
+  void endSettings() { settings.now = 0; }
   /// A request of `setting`; null if OCCL refuses that, as it does on all ranks alike, which the
   /// first one says.
   template <class Request, class... Arguments>
@@ -57,6 +66,9 @@ public:
   occlComm_t comm = nullptr;
   std::unique_ptr<Nccl> nccl;
   cudaStream_t stream = nullptr;
+
+private:
+  Settings &settings;
 };
 
 /// What is enqueued in the stream, to be replayed.
@@ -89,13 +101,30 @@ private:
   cudaEvent_t forked = nullptr, joined = nullptr;
 };
 
+/// What one() returns; errors name the setting.
+template <class One> auto named(const std::string &setting, const One &one) {
+  try {
+    return one();
+  } catch (const std::runtime_error &error) {
+    throw std::runtime_error(setting + ": " + error.what());
+  }
+}
+
 /// A cell of a table; a ratio.
 std::string ratio(double theirs, double ours);
 /// The smallest of those that were measured, which are not 0; 0 if none was.
 double best(const std::vector<double> &times);
 
-/// `program <ranks> [check]`: body in as many processes; check: nothing is to be timed. The exit
-/// code.
-int runRanks(int argc, char **argv, const std::function<void(Rank &, bool onlyChecks)> &body);
+/// `program <ranks> [check]`: body for each size, in as many processes of its own; check: nothing
+/// is to be timed. If a setting fails, the size is done again without it; if something else does,
+/// with the next size. The exit code: 1 if anything failed.
+struct Run {
+  uint64_t size = 0;
+  bool isFirst = false, onlyChecks = false;
+};
+int runRanks(int argc, char **argv, const std::vector<uint64_t> &sizes,
+             const std::function<void(Rank &, const Run &)> &body);
+/// From the smallest one, each so many times the last one.
+std::vector<uint64_t> sizesFrom(uint64_t smallest, uint64_t largest, uint64_t times);
 
 } // namespace occl::bench

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh <ranks> [check] [jacobi|loss|gemm]...: runs what stage.sh has staged, from the directory it lies in: the applications of examples/partitioned
 # beside the same written as today, a table each. All results are compared before anything is timed; check: nothing is timed, as where ranks share a
-# GPU. NVLink multicast stays off. LIMIT: seconds for each, 150.
+# GPU. NVLink multicast stays off. A size that fails is said, and the next one goes on. LIMIT: seconds for each, 240.
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:?usage: run.sh <ranks> [check] [jacobi|loss|gemm]...}
 shift
@@ -19,7 +19,7 @@ echo "commit $(cat "$here/commit"), $ranks ranks, $(nvidia-smi -L | grep -c '^GP
 [ $# -ne 0 ] || set -- jacobi loss gemm
 failed=0
 for application in "$@"; do
-  if ! timeout -s KILL "${LIMIT:-150}" "$here/gpu_$application" "$ranks" "${check[@]}"; then
+  if ! timeout -s KILL "${LIMIT:-240}" "$here/gpu_$application" "$ranks" "${check[@]}"; then
     echo "FAILED: $application"
     failed=1
   fi

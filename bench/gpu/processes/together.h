@@ -16,6 +16,8 @@ public:
   /// Returns when all processes have called it equally often; ends the process if one takes longer
   /// than a minute.
   void meet();
+  /// Another process ends when it meets, as this one will not come any more.
+  void fail();
   uint32_t size() const { return numRanks; }
   char *note() { return shared; }
   /// The largest of what all give, for each of them.
@@ -29,7 +31,7 @@ private:
   static constexpr uint32_t kMaxRanks = 16;
 
   uint32_t numRanks = 0;
-  uint32_t arrived = 0, generation = 0;
+  uint32_t arrived = 0, generation = 0, failed = 0;
   double values[kMaxRanks] = {};
   char shared[kNoteBytes] = {};
 };
