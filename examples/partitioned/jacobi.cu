@@ -6,14 +6,18 @@
 #include "runtime/api/occl_device.cuh"
 
 #include <algorithm>
+#include <new>
 
 namespace occl::examples {
 
 namespace {
 
 constexpr uint64_t kNanoseconds = 10'000'000'000;
+constexpr uint32_t kThreadsWithExchange = kThreads + 32;
 
-/// What a tile at the edge exchanges: a strip of a row for each iteration.
+/// What a tile at the edge exchanges: a strip of a row for each iteration. A warp of its own does
+/// that, while the others compute. This is in shared memory, and what is called is not in line, so
+/// that registers are left to the computation, and nothing of it waits for an exchange's stack.
 struct PartitionedHalo {
   static constexpr bool kIsThere = true;
   const bool isAbove;
@@ -22,36 +26,55 @@ struct PartitionedHalo {
   const float *rowsIn;
   uint32_t n, strips, strip;
 
+  __device__ static bool isMyWarp() { return threadIdx.x >= kThreads; }
   __device__ float *outgoing(uint32_t k) const { return rowsOut + uint64_t{k} * n; }
-  __device__ void send(uint32_t k) { ready(device::Block(), sends, uint64_t{k} * strips + strip); }
+  __device__ void send(uint32_t k) {
+    __syncthreads(); // all have stored
+    if (isMyWarp())
+      sendStrip(uint64_t{k} * strips + strip);
+  }
   __device__ const float *receive(uint32_t k) {
-    const uint64_t partition = uint64_t{k} * strips + strip;
-    if (wait(device::Block(), receives, partition, kNanoseconds) != device::Wait::Arrived)
-      return nullptr;
-    return rowsIn + uint64_t{k} * n;
+    const bool isThere = !isMyWarp() || waitForStrip(uint64_t{k} * strips + strip);
+    return __syncthreads_and(isThere) != 0 ? rowsIn + uint64_t{k} * n : nullptr;
+  }
+
+  __device__ __noinline__ void sendStrip(uint64_t partition) {
+    ready(device::Warp(), sends, partition);
+  }
+  __device__ __noinline__ bool waitForStrip(uint64_t partition) {
+    return wait(device::Warp(), receives, partition, kNanoseconds) == device::Wait::Arrived;
   }
 };
 
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(kThreadsWithExchange, kBlocksPerMultiprocessor)
     iterateTiles(Stripe stripe, uint32_t iterations, JacobiNeighbour above, JacobiNeighbour below) {
   const Tile tile = tileOf(stripe, blockIdx.x);
   const bool isTop = tile.band == 0, isBottom = tile.band + 1 == stripe.bands;
   const JacobiNeighbour &other = isTop ? above : below;
   if ((!isTop && !isBottom) || other.send == nullptr)
     return iterate(stripe, tile, iterations, NoHalo());
-  iterate(stripe, tile, iterations,
-          PartitionedHalo{isTop, device::Part(other.sends), device::Part(other.receives),
-                          other.outgoing, other.incoming, stripe.n, stripe.strips, tile.strip});
+  __shared__ alignas(PartitionedHalo) unsigned char place[sizeof(PartitionedHalo)];
+  if (threadIdx.x == 0)
+    new (place) PartitionedHalo{isTop,
+                                device::Part(other.sends),
+                                device::Part(other.receives),
+                                other.outgoing,
+                                other.incoming,
+                                stripe.n,
+                                stripe.strips,
+                                tile.strip};
+  __syncthreads();
+  iterate(stripe, tile, iterations, reinterpret_cast<PartitionedHalo &>(place));
 }
 
 } // namespace
 
-Tiling tilingOf(const JacobiShape &shape, const void *kernel) {
+Tiling tilingOf(const JacobiShape &shape, const void *kernel, uint32_t threads) {
   int device = 0, multiprocessors = 0, each = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
         "cudaDeviceGetAttribute");
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kThreads, 0),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, static_cast<int>(threads), 0),
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   const auto blocks = static_cast<uint32_t>(each * multiprocessors) / shape.ranksOfDevice;
   Tiling tiling;
@@ -62,13 +85,14 @@ Tiling tilingOf(const JacobiShape &shape, const void *kernel) {
   return tiling;
 }
 
-void launchTiles(const void *kernel, uint32_t blocks, void **arguments, cudaStream_t stream) {
+void launchTiles(const void *kernel, uint32_t blocks, uint32_t threads, void **arguments,
+                 cudaStream_t stream) {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeCooperative;
   attribute.val.cooperative = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
-  config.blockDim = kThreads;
+  config.blockDim = threads;
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
@@ -77,7 +101,7 @@ void launchTiles(const void *kernel, uint32_t blocks, void **arguments, cudaStre
 
 Jacobi::Jacobi(occlComm_t comm, const JacobiShape &shape)
     : comm(comm), shape(shape),
-      tiling(tilingOf(shape, reinterpret_cast<const void *>(iterateTiles))) {
+      tiling(tilingOf(shape, reinterpret_cast<const void *>(iterateTiles), kThreadsWithExchange)) {
   for (float *&grid : grids)
     check(cudaMalloc(&grid, shape.elements() * sizeof(float)), "cudaMalloc");
   const std::vector<float> ones(shape.n, 1.f);
@@ -125,7 +149,8 @@ void Jacobi::enqueue(cudaStream_t stream) {
                    boundary, boundary + shape.n, done,          changes};
   uint32_t iterations = shape.iterations;
   void *arguments[] = {&stripe, &iterations, &above, &below};
-  launchTiles(reinterpret_cast<const void *>(iterateTiles), tiles, arguments, stream);
+  launchTiles(reinterpret_cast<const void *>(iterateTiles), tiles, kThreadsWithExchange, arguments,
+              stream);
 
   // The epoch ends, and ranks add up how much has changed.
   for (occlPart_t part : {above.send, below.send, above.receive, below.receive})

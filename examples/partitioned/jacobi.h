@@ -27,13 +27,14 @@ struct JacobiShape {
 };
 
 /// How many strips of columns and bands of rows its rows are divided into, as many tiles as are on
-/// the device at a time. kernel: whose thread blocks have kThreads threads.
+/// the device at a time, of a kernel with so many threads a block.
 struct Tiling {
   uint32_t strips = 0, bands = 0;
 };
-Tiling tilingOf(const JacobiShape &shape, const void *kernel);
+Tiling tilingOf(const JacobiShape &shape, const void *kernel, uint32_t threads);
 /// A kernel whose thread blocks, one for each tile, are on the device at a time.
-void launchTiles(const void *kernel, uint32_t blocks, void **arguments, cudaStream_t stream);
+void launchTiles(const void *kernel, uint32_t blocks, uint32_t threads, void **arguments,
+                 cudaStream_t stream);
 
 /// A rank's requests with one neighbour. Row k of both buffers is the one that iteration k needs;
 /// it is in as many partitions as there are strips, so that each thread block sends its own.

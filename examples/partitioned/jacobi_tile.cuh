@@ -5,6 +5,7 @@
 #include <cuda/atomic>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace occl::examples {
 
@@ -49,57 +50,90 @@ struct Rows {
   }
 };
 
-/// New values of rows first to last (not included) in four columns from c on, also stored to
-/// alsoTo, a row, if it is given; then there is one row. The sum of the squares of what is changed.
-static __device__ __noinline__ float relaxColumns(const Rows &rows, uint32_t c, int first, int last,
-                                                  float *alsoTo) {
-  constexpr int kAtOnce = 4; // loads of several rows overlap
-  const auto four = [&](int row) { return *reinterpret_cast<const float4 *>(rows.at(row) + c); };
-  float change = 0;
-  float4 up = four(first - 1), mid = four(first);
-  for (int row = first; row < last; row += kAtOnce) {
-    float4 down[kAtOnce];
-    float left[kAtOnce], right[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (row + i < last) {
-        const float *line = rows.at(row + i);
-        down[i] = four(row + i + 1);
-        left[i] = c == 0 ? 0.f : line[c - 1];
-        right[i] = c + 4 == rows.n ? 0.f : line[c + 4];
-      }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (row + i < last) {
-        const float4 now = {0.25f * ((up.x + down[i].x) + (left[i] + mid.y)),
-                            0.25f * ((up.y + down[i].y) + (mid.x + mid.z)),
-                            0.25f * ((up.z + down[i].z) + (mid.y + mid.w)),
-                            0.25f * ((up.w + down[i].w) + (mid.z + right[i]))};
-        *reinterpret_cast<float4 *>(rows.out + uint64_t{rows.n} * (row + i) + c) = now;
-        if (alsoTo)
-          *reinterpret_cast<float4 *>(alsoTo + c) = now;
-        const float x = now.x - mid.x, y = now.y - mid.y, z = now.z - mid.z, w = now.w - mid.w;
-        change += (x * x + y * y) + (z * z + w * w);
-        up = mid;
-        mid = down[i];
-      }
+/// What a thread computes: four columns of some rows, from the first one on.
+struct Columns {
+  const float *in, *below; // `in`: of the next row; of the row behind the last one
+  float *out, *alsoTo;     // a single row is also stored there, unless it is null
+  uint32_t n;
+  int rows; // left
+  bool isFirst, isLast;
+  float4 up, mid; // of the row before the next one, and of that
+  float change;   // the sum of the squares of what is changed
+
+  __device__ __forceinline__ static float4 four(const float *at) {
+    return *reinterpret_cast<const float4 *>(at);
   }
-  return change;
+  /// The next rows. All that they need is loaded before the first is computed, so that the loads
+  /// overlap: nothing here may need more registers than there are.
+  template <int kRows> __device__ __forceinline__ void relax() {
+    float4 down[kRows];
+    float left[kRows], right[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float *line = in + uint64_t{n} * i;
+      down[i] = four(i + 1 < kRows || rows > kRows ? line + n : below);
+      left[i] = isFirst ? 0.f : line[-1];
+      right[i] = isLast ? 0.f : line[4];
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float4 now = {0.25f * ((up.x + down[i].x) + (left[i] + mid.y)),
+                          0.25f * ((up.y + down[i].y) + (mid.x + mid.z)),
+                          0.25f * ((up.z + down[i].z) + (mid.y + mid.w)),
+                          0.25f * ((up.w + down[i].w) + (mid.z + right[i]))};
+      *reinterpret_cast<float4 *>(out + uint64_t{n} * i) = now;
+      if (kRows == 1 && alsoTo)
+        *reinterpret_cast<float4 *>(alsoTo) = now;
+      const float x = now.x - mid.x, y = now.y - mid.y, z = now.z - mid.z, w = now.w - mid.w;
+      change += (x * x + y * y) + (z * z + w * w);
+      up = mid;
+      mid = down[i];
+    }
+    in += uint64_t{n} * kRows;
+    out += uint64_t{n} * kRows;
+    rows -= kRows;
+  }
+};
+
+/// Rows first to last (not included) in four columns from c on, also stored to alsoTo, a row, if it
+/// is given; then there is one row. The sum of the squares of what is changed. Out of line, so that
+/// its registers are its own: what kernels keep for the exchange does not lie on the stack here.
+static __device__ __noinline__ float relaxColumns(Columns columns) {
+  columns.change = 0;
+  while (columns.rows >= 6)
+    columns.relax<6>();
+  if (columns.rows >= 3)
+    columns.relax<3>();
+  if (columns.rows == 2)
+    columns.relax<2>();
+  else if (columns.rows == 1)
+    columns.relax<1>();
+  return columns.change;
 }
 
-/// The same in the tile's columns, by all threads of the block: narrow tiles have several groups of
-/// rows. Each thread gets the sum of what it changed.
+/// New values of rows first to last (not included) of the tile, by kThreads threads; all call:
+/// narrow tiles have several groups of rows. Also stored to alsoTo, a row, if it is given; then
+/// there is one row. Each thread gets the sum of the squares of what it changed.
 __device__ inline float relax(const Rows &rows, const Tile &tile, int first, int last,
                               float *alsoTo) {
-  const uint32_t lanes = min(tile.columns / 4, blockDim.x), groups = blockDim.x / lanes;
+  const uint32_t lanes = min(tile.columns / 4, kThreads), groups = kThreads / lanes;
   const auto group = static_cast<int>(threadIdx.x / lanes);
   const int each = (last - first + static_cast<int>(groups) - 1) / static_cast<int>(groups);
   const int begin = first + group * each, end = min(begin + each, last);
   if (group >= static_cast<int>(groups) || begin >= end)
     return 0;
   float change = 0;
-  for (uint32_t c = threadIdx.x % lanes * 4; c < tile.columns; c += lanes * 4)
-    change += relaxColumns(rows, tile.column + c, begin, end, alsoTo);
+  const float *above = rows.at(begin - 1), *below = rows.at(end);
+  const uint64_t at = uint64_t{rows.n} * begin;
+  for (uint32_t i = threadIdx.x % lanes * 4; i < tile.columns; i += lanes * 4) {
+    const uint32_t c = tile.column + i;
+    Columns mine = {
+        rows.in + at + c, below + c, rows.out + at + c, alsoTo ? alsoTo + c : nullptr, rows.n,
+        end - begin,      c == 0,    c + 4 == rows.n};
+    mine.up = Columns::four(above + c);
+    mine.mid = Columns::four(mine.in);
+    change += relaxColumns(mine);
+  }
   return change;
 }
 
@@ -162,9 +196,9 @@ struct NoHalo {
 /// - send(k): it is stored; all threads;
 /// - receive(k): the other rank's row, once it is there; null if it does not come. All threads.
 template <class Halo>
-__device__ void iterate(const Stripe &stripe, const Tile &tile, uint32_t iterations, Halo halo) {
+__device__ void iterate(const Stripe &stripe, const Tile &tile, uint32_t iterations, Halo &&halo) {
   Rows rows = {stripe.grids[0], stripe.grids[1], stripe.n, stripe.rows, stripe.above, stripe.below};
-  if constexpr (Halo::kIsThere) {
+  if constexpr (std::remove_reference_t<Halo>::kIsThere) {
     const float *from = rows.at(static_cast<int>(halo.isAbove ? tile.first : tile.last - 1));
     for (uint32_t i = tile.column + threadIdx.x; i < tile.column + tile.columns; i += blockDim.x)
       halo.outgoing(0)[i] = from[i];
@@ -177,7 +211,7 @@ __device__ void iterate(const Stripe &stripe, const Tile &tile, uint32_t iterati
     float change = 0;
     if (!waitForTiles(stripe, tile, k))
       return setDone(stripe, kGaveUp);
-    if constexpr (Halo::kIsThere) {
+    if constexpr (std::remove_reference_t<Halo>::kIsThere) {
       const float *theirs = halo.receive(k);
       if (theirs == nullptr)
         return setDone(stripe, kGaveUp);

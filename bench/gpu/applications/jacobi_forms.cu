@@ -51,7 +51,7 @@ class PaddedJacobi : public JacobiForm {
 public:
   PaddedJacobi(Rank &rank, const JacobiShape &shape)
       : rank(rank), shape(shape),
-        tiling(tilingOf(shape, reinterpret_cast<const void *>(relaxTiles))) {
+        tiling(tilingOf(shape, reinterpret_cast<const void *>(relaxTiles), kThreads)) {
     // Several tiles to a multiprocessor, one after the other, as no tile waits for another one.
     tiling.bands = std::min(4 * tiling.bands, shape.rows());
     const uint64_t padded = shape.elements() + 2 * uint64_t{shape.n};
@@ -240,7 +240,7 @@ class JacobiByHand : public JacobiForm {
 public:
   JacobiByHand(Rank &rank, const JacobiShape &shape)
       : rank(rank), shape(shape),
-        tiling(tilingOf(shape, reinterpret_cast<const void *>(iterateByHand))) {
+        tiling(tilingOf(shape, reinterpret_cast<const void *>(iterateByHand), kThreads)) {
     const std::vector<float> ones(shape.n, 1.f);
     for (float *&grid : grids)
       check(cudaMalloc(&grid, shape.elements() * sizeof(float)), "cudaMalloc");
@@ -283,7 +283,7 @@ public:
     uint32_t iterations = shape.iterations;
     HandNeighbour above = neighbour(0), below = neighbour(1);
     void *arguments[] = {&stripe, &iterations, &above, &below};
-    launchTiles(reinterpret_cast<const void *>(iterateByHand), tiles, arguments, stream);
+    launchTiles(reinterpret_cast<const void *>(iterateByHand), tiles, kThreads, arguments, stream);
     // The words are taken back before the others go on to what stores them again.
     for (char *side : own)
       check(cudaMemsetAsync(side + rowBytes(), 0, wordBytes(), stream), "cudaMemsetAsync");
