@@ -1,5 +1,5 @@
 #!/bin/bash
-# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives, gpu_exchange, gpu_host_time and gpu_training_step, the plans of algorithms/device_plans.tsv and, in
+# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives, gpu_exchange, gpu_host_time, gpu_started and gpu_training_step, the plans of algorithms/device_plans.tsv and, in
 # plans/resident, of algorithms/resident_plans.tsv (each: those
 # that it is chosen from; small, large: those for small and large sizes, for `run.sh <ranks> small` and `large`; blocks: all-reduces of 1 to 64
 # thread blocks; both others for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
@@ -9,8 +9,8 @@ destination=${1:?usage: stage.sh <directory> [each|small|large|blocks]}
 ${BAZEL:-bazel} build //bench/gpu/processes:all //bench/gpu:link_patterns //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans/resident"
-install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_training_step} bazel-bin/bench/gpu/link_patterns bench/gpu/processes/run.sh "$destination/"
-strip "$destination"/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_training_step,link_patterns}
+install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step} bazel-bin/bench/gpu/link_patterns bench/gpu/processes/run.sh "$destination/"
+strip "$destination"/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step,link_patterns}
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
   read -ra options < <(algorithms/compile_plans.py options device "$5" "$6" "$7")
