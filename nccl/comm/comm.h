@@ -122,7 +122,7 @@ private:
 
   Outcome reportOnce(const Outcome &outcome);
 
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::condition_variable changed;
   State state = State::Connecting;
   std::atomic<bool> aborted = false, finalized = false, unseen = false;

@@ -222,7 +222,7 @@ private:
       launchAgain(std::move(refused));
   }
 
-  /// Those that were refused for now, again and again, kPatience long after the last one that went.
+  /// Those that were refused for now, until none is left, or none has gone and kPatience is over.
   static void launchAgain(std::vector<Connected *> refused) {
     constexpr auto kPatience = std::chrono::seconds(30);
     constexpr auto kPause = std::chrono::microseconds(50);

@@ -136,7 +136,7 @@ typedef struct {
                                  occlStart are of occlMemAlloc, so that plans may be chosen in which
                                  ranks access each other's; default 0 */
   uint32_t maxThreadBlocks;   /* the same on all ranks; with occlDeviceCuda: of a call in a stream
-                                 with   a plan that the library chooses, 16 or more. Each takes a
+                                 with a plan that the library chooses, 16 or more. Each takes a
                                  multiprocessor. Fewer leave more of the device to what is computed
                                  beside the call, which takes longer; default: as many as are fastest
                                  if nothing is, at most 128 */

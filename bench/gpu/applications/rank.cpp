@@ -1,8 +1,8 @@
 #include "bench/gpu/applications/rank.h"
 
+#include "bench/gpu/timing.h"
 #include "examples/partitioned/check.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -67,26 +67,22 @@ bool Rank::begin(uint32_t number) {
 }
 
 double Rank::median(uint32_t times, const std::function<void()> &one) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> all;
   for (uint32_t i = 0; i < times; ++i) {
     together.meet();
-    const auto begin = Clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     one();
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
-    all.push_back(together.largest(took.count(), rank));
+    all.push_back(together.largest(microsecondsSince(begin), rank));
   }
-  std::ranges::sort(all);
-  return all[all.size() / 2];
+  return medianOf(all);
 }
 
 double Rank::inStream(const std::function<void()> &enqueue) {
   std::vector<double> times;
   for (uint32_t i = 0; i < kTimes; ++i)
     times.push_back(timeInStream(together, rank, stream, kBefore, kSteps, enqueue));
-  std::ranges::sort(times);
-  return times[times.size() / 2];
+  return medianOf(times);
 }
 
 double Rank::inGraph(const std::function<void()> &enqueue) {

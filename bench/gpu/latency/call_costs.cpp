@@ -4,6 +4,7 @@
 #include "bench/gpu/latency/empty_kernel.h"
 #include "bench/gpu/latency/latency_ranks.h"
 #include "bench/gpu/latency/resnet50_counts.h"
+#include "bench/gpu/timing.h"
 #include "runtime/api/occl_collectives.h"
 
 #include <algorithm>
@@ -42,15 +43,6 @@ constexpr uint64_t kLargest = 16 << 20;
 /// Calls between two waits for the stream: fewer than what a stream takes at a time.
 constexpr uint32_t kInRow = 64;
 constexpr uint32_t kStreams = 4;
-
-double microsecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double medianOf(std::vector<double> all) {
-  std::ranges::sort(all);
-  return all[all.size() / 2];
-}
 
 uint64_t freeBytes(int device) {
   size_t free = 0, total = 0;

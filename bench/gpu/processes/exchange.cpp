@@ -147,12 +147,7 @@ private:
 
 int main(int argc, char **argv) {
   using namespace occl::bench;
-  const unsigned long ranks = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
-  if (ranks < 2 || ranks > 8) {
-    std::fprintf(stderr, "usage: gpu_exchange <ranks, 2 to 8>\n");
-    return 2;
-  }
-  return Together::run(static_cast<uint32_t>(ranks), [](Together &together, uint32_t rank) {
+  return Together::main(argc, argv, [](Together &together, uint32_t rank) {
     Exchange exchange(together, rank);
     exchange.table(Shape::Ring);
     exchange.table(Shape::Pairs);

@@ -7,6 +7,7 @@
 #include "bench/gpu/processes/measured.h"
 #include "bench/gpu/processes/nccl.h"
 #include "bench/gpu/processes/together.h"
+#include "bench/gpu/timing.h"
 
 #include <cuda_runtime.h>
 
@@ -28,15 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kRounds = 101, kInRow = 64, kTurns = 2;
 constexpr size_t kSmall = 1 << 10, kMedium = 128 << 10, kMost = 4 * kMedium;
-
-double microsecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double medianOf(std::vector<double> all) {
-  std::ranges::sort(all);
-  return all[all.size() / 2];
-}
 
 /// The same ones for every library: cores of a machine may differ.
 void stayOnCores(uint32_t rank, uint32_t numRanks) {

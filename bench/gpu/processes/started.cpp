@@ -3,6 +3,7 @@
 // is timed. Microseconds each: one started after the other, four in flight, and in a stream.
 #include "bench/gpu/processes/measured.h"
 #include "bench/gpu/processes/together.h"
+#include "bench/gpu/timing.h"
 
 #include <cuda_runtime.h>
 
@@ -104,8 +105,7 @@ private:
     const auto begin = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i < times; ++i)
       run(inFlight, call);
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-    return together.largest(took.count() / times / inFlight, rank);
+    return together.largest(microsecondsSince(begin) / times / inFlight, rank);
   }
 
   static constexpr uint32_t kOne = 0x3f800000; // 1.0f; its upper half is that of bfloat16
@@ -122,13 +122,8 @@ private:
 
 int main(int argc, char **argv) {
   using namespace occl::bench;
-  const unsigned long ranks = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
-  if (ranks < 2 || ranks > 8) {
-    std::fprintf(stderr, "usage: gpu_started <ranks, 2 to 8>\n");
-    return 2;
-  }
   setenv("OCCL_BENCH_ARENA_MIB", "1280", 0); // as much as a communicator has by default
-  return Together::run(static_cast<uint32_t>(ranks), [](Together &together, uint32_t rank) {
+  return Together::main(argc, argv, [](Together &together, uint32_t rank) {
     Started started(together, rank);
     started.table(Type::Float32);
     started.table(Type::Bfloat16);

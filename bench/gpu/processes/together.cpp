@@ -78,4 +78,13 @@ int Together::run(uint32_t numRanks, const std::function<int(Together &, uint32_
   return failed;
 }
 
+int Together::main(int argc, char **argv, const std::function<int(Together &, uint32_t)> &body) {
+  const unsigned long ranks = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
+  if (ranks < 2 || ranks > 8) {
+    std::fprintf(stderr, "usage: %s <ranks, 2 to 8>\n", argv[0]);
+    return 2;
+  }
+  return run(static_cast<uint32_t>(ranks), body);
+}
+
 } // namespace occl::bench

@@ -26,6 +26,9 @@ public:
 
   /// Runs body(together, rank) in numRanks processes and waits for them. How many failed.
   static int run(uint32_t numRanks, const std::function<int(Together &, uint32_t)> &body);
+  /// The same for a program whose one argument is the number of ranks, 2 to 8; 2, and the usage on
+  /// standard error, if it is not.
+  static int main(int argc, char **argv, const std::function<int(Together &, uint32_t)> &body);
 
 private:
   static constexpr uint32_t kMaxRanks = 16;

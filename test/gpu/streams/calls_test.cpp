@@ -142,25 +142,35 @@ void Calls::runAtRandom() {
   });
 }
 
-/// Of ones from each rank: the sum of floats, once and again.
+/// Of ones from each rank: the sum of floats, by call(), which returns "" or what is wrong.
+template <class Call>
+std::string sumOfOnes(occlComm_t comm, RankOnDevice &on, char *input, const char *output,
+                      uint64_t count, uint32_t numRanks, const Call &call) {
+  const std::vector<float> ones(count, 1), expected(count, static_cast<float>(numRanks));
+  std::vector<float> actual(count);
+  const uint64_t bytes = count * sizeof(float);
+  cudaMemcpyAsync(input, ones.data(), bytes, cudaMemcpyHostToDevice, on.stream());
+  std::string wrong = call();
+  if (wrong.empty())
+    wrong = on.synchronize();
+  cudaMemcpyAsync(actual.data(), output, bytes, cudaMemcpyDeviceToHost, on.stream());
+  if (wrong.empty())
+    wrong = on.synchronize();
+  if (wrong.empty() && actual != expected)
+    wrong = "a wrong sum of " + std::to_string(count);
+  if (wrong.empty() && *occlCommGetLastError(comm))
+    wrong = "the communicator has failed";
+  return wrong.empty() ? wrong : wrong + ". " + occlCommGetLastError(comm);
+}
+
+/// Once and again, by a plan of the test.
 std::string sumTwice(occlComm_t comm, RankOnDevice &on, const Case &what, uint32_t numRanks) {
-  const std::vector<float> ones(what.count, 1), expected(what.count, static_cast<float>(numRanks));
-  std::vector<float> actual(what.count);
-  const uint64_t bytes = what.count * sizeof(float);
-  for (uint32_t i = 0; i < 2; ++i) {
-    cudaMemcpyAsync(on.input(true), ones.data(), bytes, cudaMemcpyHostToDevice, on.stream());
-    std::string wrong = callInStream(comm, what, on.input(true), on.output(true), on.stream());
-    if (wrong.empty())
-      wrong = on.synchronize();
-    cudaMemcpyAsync(actual.data(), on.output(true), bytes, cudaMemcpyDeviceToHost, on.stream());
-    if (wrong.empty())
-      wrong = on.synchronize();
-    if (wrong.empty() && actual != expected)
-      wrong = "a wrong sum";
-    if (!wrong.empty())
-      return wrong + ". " + occlCommGetLastError(comm);
-  }
-  return "";
+  std::string wrong;
+  for (uint32_t i = 0; i < 2 && wrong.empty(); ++i)
+    wrong = sumOfOnes(comm, on, on.input(true), on.output(true), what.count, numRanks, [&] {
+      return callInStream(comm, what, on.input(true), on.output(true), on.stream());
+    });
+  return wrong;
 }
 
 /// It finds that the others have begun before it has looked where their buffers are: that is not in
@@ -183,22 +193,14 @@ TEST_F(Calls, ARankThatComesLateAccessesBuffersWhereTheyAre) {
   unsetenv("OCCL_FIRST_CALL");
 }
 
-/// Of ones from each rank, in buffers of its own, by a plan that the library chooses.
-std::string sumOfOnes(occlComm_t comm, cudaStream_t stream, const DeviceBuffer &input,
-                      const DeviceBuffer &output, uint64_t count, uint32_t numRanks) {
-  const std::vector<float> ones(count, 1), expected(count, static_cast<float>(numRanks));
-  std::vector<float> actual(count);
-  const uint64_t bytes = count * sizeof(float);
-  cudaMemcpyAsync(input.get(), ones.data(), bytes, cudaMemcpyHostToDevice, stream);
-  if (occlAllReduce(input.get(), output.get(), count, occlFloat32, occlSum, comm, stream) !=
-      occlSuccess)
-    return occlGetLastError();
-  cudaMemcpyAsync(actual.data(), output.get(), bytes, cudaMemcpyDeviceToHost, stream);
-  if (cudaStreamSynchronize(stream) != cudaSuccess)
-    return "the stream has failed";
-  if (*occlCommGetLastError(comm))
-    return occlCommGetLastError(comm);
-  return actual == expected ? "" : "a wrong sum of " + std::to_string(count);
+/// In buffers of the program's, by a plan that the library chooses.
+std::string sumByLibrary(occlComm_t comm, RankOnDevice &on, const DeviceBuffer &input,
+                         const DeviceBuffer &output, uint64_t count, uint32_t numRanks) {
+  return sumOfOnes(comm, on, input.get(), output.get(), count, numRanks, [&]() -> std::string {
+    const occlResult_t result =
+        occlAllReduce(input.get(), output.get(), count, occlFloat32, occlSum, comm, on.stream());
+    return result == occlSuccess ? "" : occlGetLastError();
+  });
 }
 
 TEST_F(Calls, FewThreadBlocksServeAnySize) {
@@ -213,7 +215,8 @@ TEST_F(Calls, FewThreadBlocksServeAnySize) {
   inThreads([&](uint32_t rank) -> std::string {
     const DeviceBuffer input(kCounts[3] * sizeof(float)), output(kCounts[3] * sizeof(float));
     for (uint64_t count : kCounts)
-      if (std::string wrong = sumOfOnes(comms[rank], streamOf(rank), input, output, count, n());
+      if (std::string wrong =
+              sumByLibrary(comms[rank], *onDevices[rank], input, output, count, n());
           !wrong.empty())
         return wrong;
     return "";
@@ -234,7 +237,7 @@ TEST_F(Calls, ThreadBlocksOnSomeRanksAloneAreNamed) {
     occlComm_t comm = nullptr;
     if (occlCommInitRank(&comm, n(), rank, name.c_str(), &config) != occlSuccess)
       return occlGetLastError();
-    const std::string failure = sumOfOnes(comm, streamOf(rank), input, output, kCount, n());
+    const std::string failure = sumByLibrary(comm, *onDevices[rank], input, output, kCount, n());
     occlCommDestroy(comm);
     return failure.find("calls something else there") != std::string::npos
                ? ""
