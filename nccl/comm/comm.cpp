@@ -66,6 +66,11 @@ Outcome Comm::connected(Executor &with) {
   return state == State::Failed ? error : Outcome();
 }
 
+void Comm::awaitConnected(std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex);
+  changed.wait_until(lock, until, [&] { return state != State::Connecting || aborted; });
+}
+
 Outcome Comm::forCall(Executor &with) {
   if (Outcome outcome = connected(with); !outcome.ok() || !with.other)
     return outcome;

@@ -10,6 +10,7 @@
 #include "runtime/api/occl.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -50,8 +51,10 @@ public:
   /// Waits until it has connected; OCCL's communicator is valid while *this is. An error if that
   /// has failed, or of the abort.
   Outcome connected(Executor &with);
-  /// The same for a call of the program's. Communicators of the other library are one thread's at a
-  /// time, so it waits, too, for what divides one.
+  /// Waits for that no longer than so.
+  void awaitConnected(std::chrono::steady_clock::time_point until);
+  /// As connected(), for a call of the program's. Communicators of the other library are one
+  /// thread's at a time, so it waits, too, for what divides one.
   Outcome forCall(Executor &with);
   /// Null as long as it has not connected, or if it is OCCL's: then it does not wait. Else as
   /// forCall().

@@ -5,7 +5,27 @@
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
 
+#include <chrono>
+#include <thread>
+
 using namespace occl::nccl;
+
+namespace {
+
+/// Waits until it is the caller's alone, so that what it has of a device is freed now and here, and
+/// not beside what the program does next: while CUDA waits for kernels to end, to free memory, it
+/// starts none, and one that runs may need one of another rank of this process. Ranks that never
+/// come are not waited for for ever: then the thread frees it that waits for them.
+void awaitOthersOf(const std::shared_ptr<Comm> &last) {
+  using namespace std::chrono_literals;
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  last->awaitConnected(until);
+  // That thread lets go of it right after; a group of this one at its end.
+  while (!isInGroup() && last.use_count() > 1 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(20us);
+}
+
+} // namespace
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return inGroup(withComm("ncclCommFinalize", comm, [](Comm &of) { return of.finalize(); }));
@@ -21,6 +41,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     Outcome taken = take(comm, last);
     if (taken.ok() && !isInGroup())
       last->destroyOther();
+    if (taken.ok() && !isHostMode())
+      awaitOthersOf(last);
     return taken;
   }));
 }
