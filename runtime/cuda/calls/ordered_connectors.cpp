@@ -24,12 +24,20 @@ constexpr uint64_t kNumberBytes = (kOrderedOrdinals + 2) * sizeof(uint64_t);
 
 StatusOr<std::unique_ptr<OrderedConnectors>>
 OrderedConnectors::make(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes,
-                        uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished) {
+                        uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished,
+                        const std::optional<Pieces> &reserved) {
   if (!unfinished) {
-    std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, number, sizes));
-    if (Status taken = made->takeMemory(); !taken.ok())
-      return taken;
-    unfinished = std::move(made);
+    // It stays until the communicator ends.
+    const std::optional<Pieces> pieces = reserved ? reserved : take(context, sizes);
+    if (!pieces)
+      return Status(StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
+                                           std::to_string(context.memory.bytes()) +
+                                           " of memory for messages are free for calls; set "
+                                           "arenaBytes higher");
+    unfinished.reset(new OrderedConnectors(context, number, sizes));
+    unfinished->numbers =
+        reinterpret_cast<uint64_t *>(context.memory.onDevice() + pieces->numbers.offset);
+    unfinished->blocks = pieces->messages.offset;
   }
   // What others may have stored there since they were told of it stays.
   Status status = unfinished->isFilled ? Status() : unfinished->fill(firstCall);
@@ -40,23 +48,17 @@ OrderedConnectors::make(const ShapeContext &context, uint32_t number, const Orde
   return std::move(unfinished);
 }
 
-/// It stays until the communicator ends.
-Status OrderedConnectors::takeMemory() {
-  // Both pieces are taken, or none is.
-  const auto memory = context.space.allocate(sizes.all());
-  const auto ordinals = context.onDevice.allocate(kNumberBytes);
-  if (!memory || !ordinals) {
-    if (memory)
-      context.space.release(*memory);
-    if (ordinals)
-      context.onDevice.release(*ordinals);
-    return {StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
-                                   std::to_string(context.memory.bytes()) +
-                                   " of memory for messages are free for calls; set arenaBytes "
-                                   "higher"};
-  }
-  numbers = reinterpret_cast<uint64_t *>(context.memory.onDevice() + ordinals->offset);
-  blocks = memory->offset;
+/// Both pieces, or none.
+std::optional<OrderedConnectors::Pieces> OrderedConnectors::take(const ShapeContext &context,
+                                                                 const OrderedGeometry &sizes) {
+  const auto messages = context.space.allocate(sizes.all());
+  const auto numbers = context.onDevice.allocate(kNumberBytes);
+  if (messages && numbers)
+    return Pieces{*messages, *numbers};
+  if (messages)
+    context.space.release(*messages);
+  if (numbers)
+    context.onDevice.release(*numbers);
   return {};
 }
 

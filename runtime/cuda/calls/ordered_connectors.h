@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace occl::cuda {
@@ -33,14 +34,22 @@ public:
   /// Those of calls in streams; others are those of lanes.
   static constexpr uint32_t kOfStreams = 0;
 
+  /// Their memory: for messages and words in the arena, and for numbers on the device.
+  struct Pieces {
+    ArenaSpace::Piece messages, numbers;
+  };
+  /// Nothing: there is not enough now.
+  static std::optional<Pieces> take(const ShapeContext &context, const OrderedGeometry &sizes);
+
   /// Takes memory and tells the others where. All ranks do it, with the same geometry and number
   /// for the first call. `number`: below kMostConnectors, of these connectors alone. It may be
   /// tried again after Again, when nothing is taken; and after Timeout and SystemError, when others
   /// may know the place and the device may be about to store there: it is kept in `unfinished`,
-  /// null before the first try, with which the next one goes on.
+  /// null before the first try, with which the next one goes on. reserved: taken for them before.
   static StatusOr<std::unique_ptr<OrderedConnectors>>
   make(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes,
-       uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished);
+       uint64_t firstCall, std::unique_ptr<OrderedConnectors> &unfinished,
+       const std::optional<Pieces> &reserved = {});
 
   const OrderedGeometry &geometry() const { return sizes; }
   /// All of it that says where memory lies and how it is divided.
@@ -57,7 +66,6 @@ public:
 private:
   OrderedConnectors(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes)
       : context(context), sizes(sizes), slot(number) {}
-  Status takeMemory();
   Status fill(uint64_t firstCall);
   Status publish(uint64_t firstCall) const;
 

@@ -94,5 +94,19 @@ TEST_F(OrderedConnectorsTest, WithoutMemoryNothingIsTaken) {
   EXPECT_TRUE(one.allocate(sizes.all()));
 }
 
+/// What was taken before is theirs, and then they need no other.
+TEST_F(OrderedConnectorsTest, LieInWhatIsReserved) {
+  ArenaSpace none(0, 0);
+  const ShapeContext without = {*memory, none, none, 0, 1, 1};
+  const auto pieces = OrderedConnectors::take({*memory, *space, *space, 0, 1, 1}, sizes);
+  ASSERT_TRUE(pieces.has_value());
+  EXPECT_FALSE(OrderedConnectors::take(without, sizes).has_value());
+  const auto made = OrderedConnectors::make(without, kSlot, sizes, kFirst, unfinished, pieces);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(record().where, pieces->messages.offset + 1);
+  EXPECT_EQ(reinterpret_cast<char *>((*made)->doneWord()) - memory->onDevice(),
+            pieces->numbers.offset + (kOrderedOrdinals + 1) * sizeof(uint64_t));
+}
+
 } // namespace
 } // namespace occl::cuda

@@ -3,6 +3,7 @@
 #include "runtime/cuda/calls/ordered_geometry.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace occl::cuda {
 
@@ -57,18 +58,55 @@ OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool 
   return sizes;
 }
 
-/// All lanes of all kernels take at most half of the memory, and leave what else there is its room:
-/// calls in streams, transfers, tables.
+namespace {
+
+/// What lanes and calls in streams leave is for transfers and for the tables of shapes.
+constexpr uint64_t kOthers = 24 * kMiB;
+
+/// Of all kernels; each lane of lines has a counterpart of Simple.
+uint64_t bytesOfLanes(uint32_t numRanks, uint64_t lanes, bool hasWideLines) {
+  constexpr uint32_t kPairsOfKernels = 2;
+  return lanes * kPairsOfKernels *
+         (OrderedGeometry::forLane(numRanks, true, hasWideLines).all() +
+          OrderedGeometry::forLane(numRanks, false, hasWideLines).all());
+}
+
+uint64_t leftForLanes(uint32_t numRanks, OrderedGeometry::Memory memory, bool hasWideLines) {
+  const uint64_t others =
+      OrderedGeometry::forMemory(numRanks, memory, hasWideLines).all() + kOthers;
+  return memory.all > others ? memory.all - others : 0;
+}
+
+} // namespace
+
+/// All lanes of all kernels but the large ones take at most half of the memory, and leave what else
+/// there is its room.
 uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory, bool hasWideLines) {
-  constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
-  // Each lane of lines has a counterpart of Simple.
-  const uint64_t pair =
-      forLane(numRanks, true, hasWideLines).all() + forLane(numRanks, false, hasWideLines).all();
-  // 24 MiB for the tables of shapes and for transfers, besides what calls in streams have.
-  const uint64_t others = forMemory(numRanks, memory, hasWideLines).all() + 24 * kMiB;
-  const uint64_t left = memory.all > others ? memory.all - others : 0;
+  constexpr uint64_t kMost = 62;
+  const uint64_t bytes = std::min(memory.all / 2, leftForLanes(numRanks, memory, hasWideLines));
   return static_cast<uint32_t>(
-      std::clamp<uint64_t>(std::min(memory.all / 2, left) / kPairsOfKernels / pair, 1, kMost));
+      std::clamp<uint64_t>(bytes / bytesOfLanes(numRanks, 1, hasWideLines), 1, kMost));
+}
+
+/// They take what the others leave: at most a quarter of the arena, a sixteenth of all memory, and
+/// 16 MiB each between up to four ranks. A power of two, which is what the arena gives out. With
+/// less than three times the messages of other lanes they would not be much faster.
+std::optional<OrderedGeometry> OrderedGeometry::forLargeLane(uint32_t numRanks, Memory memory,
+                                                             bool hasWideLines) {
+  constexpr uint64_t kMost = 16 * kMiB, kLeast = 3;
+  const uint64_t others =
+      bytesOfLanes(numRanks, numLanes(numRanks, memory, hasWideLines), hasWideLines);
+  const uint64_t left = leftForLanes(numRanks, memory, hasWideLines);
+  const uint64_t bytes =
+      std::min({left > others ? left - others : 0, memory.arena / 4, memory.all / 16}) /
+      kLargeLanes;
+  OrderedGeometry sizes = forLane(numRanks, false, hasWideLines);
+  const uint64_t all = std::min(std::max(1u, numRanks / 4) * kMost, std::bit_floor(bytes));
+  const uint64_t least = sizes.all() - sizes.messages + kLeast * sizes.messages;
+  if (all < least)
+    return {};
+  sizes.messages += all - sizes.all();
+  return sizes;
 }
 
 uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes; }

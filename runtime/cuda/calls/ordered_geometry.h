@@ -7,6 +7,7 @@
 #include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace occl::cuda {
@@ -37,8 +38,14 @@ struct OrderedGeometry {
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is
   /// room for all plans of algorithms/resident_plans.tsv.
   static OrderedGeometry forLane(uint32_t numRanks, bool hasLines, bool hasWideLines);
-  /// So many there are of each kernel: 1 to 64.
+  /// So many there are of each kernel: 1 to 62.
   static uint32_t numLanes(uint32_t numRanks, Memory memory, bool hasWideLines);
+  /// Of a large lane, for protocol Simple. Nothing: there are none, as they would have little more
+  /// than the others.
+  static std::optional<OrderedGeometry> forLargeLane(uint32_t numRanks, Memory memory,
+                                                     bool hasWideLines);
+  /// So many of these there are in all, for both kernels of Simple.
+  static constexpr uint32_t kLargeLanes = 4;
 
   /// Where the progress words lie in a block.
   uint64_t progressOffset() const;

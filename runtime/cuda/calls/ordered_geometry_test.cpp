@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/cuda/calls/bind_for_device.h"
 #include "runtime/cuda/calls/device_tiles.h"
+#include "runtime/memory/arena.h"
 #include "runtime/plan_library/plan_library.h"
 
 #include <gtest/gtest.h>
@@ -160,9 +161,19 @@ TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
           ASSERT_TRUE(chosen.ok()) << chosen.status().message();
           const bool hasLines = chosen->plan->protocol != Protocol::Simple;
           const auto sizes = OrderedGeometry::forLane(ranks, hasLines, hasLines);
-          auto made = bindForDevice(*chosen->plan, sizes,
-                                    {.count = bytes / sizeof(float), .kernels = Kernels::Resident});
+          const DeviceBindRequest request = {.count = bytes / sizeof(float),
+                                             .kernels = Kernels::Resident};
+          auto made = bindForDevice(*chosen->plan, sizes, request);
           EXPECT_TRUE(made.ok()) << bytes << " bytes: " << made.status().message();
+          // Large lanes do what the others can, in no more tiles.
+          const auto large = OrderedGeometry::forLargeLane(ranks, {1280 * kMiB, 256 * kMiB}, true);
+          ASSERT_TRUE(large.has_value());
+          auto there = hasLines ? std::move(made) : bindForDevice(*chosen->plan, *large, request);
+          ASSERT_TRUE(there.ok()) << bytes << " bytes: " << there.status().message();
+          if (!hasLines) {
+            EXPECT_LE(there->bound->program().numTiles, made->bound->program().numTiles);
+            EXPECT_EQ(there->bound->program().numBlocks, made->bound->program().numBlocks);
+          }
           for (const plan::RankPlan &rank : chosen->plan->ranks)
             EXPECT_LE(rank.numThreadBlocks, 64u) << "the most of a resident daemon";
         }
@@ -175,7 +186,7 @@ TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
                             OrderedGeometry::forLane(ranks, false, false).all();
       const uint32_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory}, true);
       EXPECT_GE(lanes, 1u);
-      EXPECT_LE(lanes, 64u);
+      EXPECT_LE(lanes, 62u);
       EXPECT_TRUE(lanes == 1 || 2 * lanes * pair <= memory / 2) << ranks << " ranks";
     }
 }
@@ -188,7 +199,10 @@ TEST(OrderedGeometry, LanesLeaveRoomForWhatElseThereIs) {
                             OrderedGeometry::forLane(ranks, false, true).all();
       const uint64_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory}, true);
       const uint64_t streams = OrderedGeometry::forMemory(ranks, {memory, memory}, true).all();
-      EXPECT_LE(streams + 2 * lanes * pair + 24 * kMiB, memory) << ranks << " ranks, " << memory;
+      const auto large = OrderedGeometry::forLargeLane(ranks, {memory, memory}, true);
+      const uint64_t ofLarge = large ? OrderedGeometry::kLargeLanes * large->all() : 0;
+      EXPECT_LE(streams + 2 * lanes * pair + ofLarge + 24 * kMiB, memory)
+          << ranks << " ranks, " << memory;
     }
 }
 
@@ -203,8 +217,32 @@ TEST(OrderedGeometry, LanesByMemory) {
   EXPECT_EQ(lanes(128 * kMiB), (std::vector<uint32_t>{7, 3, 1}));
   EXPECT_EQ(lanes(256 * kMiB), (std::vector<uint32_t>{26, 14, 7}));
   EXPECT_EQ(lanes(512 * kMiB), (std::vector<uint32_t>{53, 29, 15}));
-  EXPECT_EQ(lanes(1280 * kMiB), (std::vector<uint32_t>{64, 64, 38}));
-  EXPECT_EQ(lanes(2304 * kMiB), (std::vector<uint32_t>{64, 64, 64}));
+  EXPECT_EQ(lanes(1280 * kMiB), (std::vector<uint32_t>{62, 62, 38}));
+  EXPECT_EQ(lanes(2304 * kMiB), (std::vector<uint32_t>{62, 62, 62}));
+}
+
+/// MiB that a large lane takes, which the arena gives out without loss; 0: there are none.
+TEST(OrderedGeometry, LargeLanesByMemory) {
+  const auto lanes = [](uint64_t memory, uint64_t arena) {
+    std::vector<uint64_t> sizes;
+    for (uint32_t ranks : {2, 4, 8}) {
+      const auto large = OrderedGeometry::forLargeLane(ranks, {memory, arena}, true);
+      sizes.push_back(large ? large->all() / kMiB : 0);
+      if (!large)
+        continue;
+      EXPECT_EQ(large->all(), transport::Arena::roundToClass(large->all()));
+      const auto small = OrderedGeometry::forLane(ranks, false, true);
+      EXPECT_GE(large->messages, 3 * small.messages);
+      EXPECT_EQ(large->words, small.words);
+      EXPECT_EQ(large->scratch, small.scratch);
+    }
+    return sizes;
+  };
+  EXPECT_EQ(lanes(129 * kMiB, 128 * kMiB), (std::vector<uint64_t>{0, 0, 0}));
+  EXPECT_EQ(lanes(257 * kMiB, 256 * kMiB), (std::vector<uint64_t>{4, 0, 0}));
+  EXPECT_EQ(lanes(512 * kMiB, 256 * kMiB), (std::vector<uint64_t>{8, 8, 0}));
+  EXPECT_EQ(lanes(1280 * kMiB, 256 * kMiB), (std::vector<uint64_t>{16, 16, 16}));
+  EXPECT_EQ(lanes(4096 * kMiB, 1024 * kMiB), (std::vector<uint64_t>{16, 16, 32}));
 }
 
 TEST(OrderedGeometry, SaysWhatDoesNotFit) {

@@ -77,6 +77,7 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &
 void Shape::describe(const plan::Plan &plan, const Program &program) {
   device.rank = context.rank;
   device.numRanks = context.numRanks;
+  tiles = program.numTiles;
   device.numBlocks = program.numBlocks;
   device.hasLines = program.line.bytes != 0;
   device.folds = foldsOf(program.type, program.op);

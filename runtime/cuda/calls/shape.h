@@ -54,6 +54,8 @@ public:
   uint64_t inputBytes() const { return bufferBytes[0]; }
   uint64_t outputBytes() const { return bufferBytes[1]; }
   uint64_t largestBuffer() const { return std::max(bufferBytes[0], bufferBytes[1]); }
+  /// By so many its messages are cut, on all ranks.
+  uint64_t numTiles() const { return tiles; }
   /// What each thread block moves in a call; for resident kernels alone.
   const std::vector<daemon::BlockBytes> &bytesOfBlocks() const { return moved; }
   /// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h);
@@ -87,7 +89,7 @@ private:
   void describe(const plan::Plan &plan, const interpreter::Program &program);
   Status takeOwnMemory(const DeviceTables &tables);
 
-  uint64_t bufferBytes[2] = {};
+  uint64_t bufferBytes[2] = {}, tiles = 1;
   std::vector<daemon::BlockBytes> moved;
   uint32_t inputDivisor = 1;
   bool mayHaveFactor = false, hasOutOfPlace = false;

@@ -15,6 +15,8 @@ namespace {
 
 /// Shapes that a rank keeps the tables of.
 constexpr size_t kMaxShapes = 1024;
+/// Of a lane's counters.
+constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
 
 static_assert(kLaneKernels == resident::kNumKernels);
 
@@ -35,7 +37,49 @@ std::shared_ptr<const daemon::CollectiveSpec> nameless(const daemon::CollectiveS
 DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
                          TenantOf tenantOf)
     : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),
-      tenantOf(std::move(tenantOf)) {}
+      tenantOf(std::move(tenantOf)) {
+  static_assert(OrderedGeometry::kLargeLanes == kKernelsOfSimple * kMaxLargeLanes);
+  const OrderedGeometry::Memory memory = {context.memory.bytes(), context.memory.arenaBytes()};
+  const bool hasWideLines = context.memory.hasWideLines();
+  small = OrderedGeometry::numLanes(context.numRanks, memory, hasWideLines);
+  large = OrderedGeometry::forLargeLane(context.numRanks, memory, hasWideLines);
+  // Each large lane has its place, or there are none.
+  bool isReserved = true;
+  for (auto &ofKernel : reserved)
+    for (Reserved &lane : ofKernel)
+      isReserved = isReserved && (!large || reserve(lane, *large));
+  if (isReserved)
+    return;
+  for (auto &ofKernel : reserved)
+    for (Reserved &lane : ofKernel)
+      giveBack(lane);
+  large.reset();
+}
+
+bool DeviceLanes::reserve(Reserved &lane, const OrderedGeometry &sizes) {
+  lane.connectors = OrderedConnectors::take(context, sizes);
+  lane.counts = context.onDevice.allocate(kCountBytes);
+  return lane.connectors && lane.counts;
+}
+
+void DeviceLanes::giveBack(Reserved &lane) {
+  if (lane.connectors) {
+    context.space.release(lane.connectors->messages);
+    context.onDevice.release(lane.connectors->numbers);
+  }
+  if (lane.counts)
+    context.onDevice.release(*lane.counts);
+  lane = {};
+}
+
+/// Null: the lane is a small one.
+DeviceLanes::Reserved *DeviceLanes::reservedFor(LaneName lane) {
+  return lane.isLarge() ? &reserved[lane.kernel / 2][lane.number - kMaxSmallLanes] : nullptr;
+}
+
+OrderedGeometry DeviceLanes::geometry(LaneName lane) const {
+  return lane.isLarge() ? *large : geometry(resident::isForLines(lane.kernel));
+}
 
 StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec,
                                                            const PartGates *parts) {
@@ -49,13 +93,21 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
   if (shapes.size() >= kMaxShapes && !forgetOldest())
     return Status(StatusCode::Again, "calls of " + std::to_string(kMaxShapes) +
                                          " kinds, counts and types are in flight");
-  auto made = makeShape(spec);
+  auto made = makeShape(spec, geometry(spec.plan->protocol != plan::Protocol::Simple));
   if (!made.ok())
     return made.status();
   auto shape = std::make_shared<LaneShape>(
       nameless(spec), plan::Aliasing(*spec.plan, context.rank, spec.count, sizeOf(spec.type)),
       std::move(*made));
   shape->kernel = resident::kernelFor(shape->shape->collective());
+  // Large lanes are for what small ones execute in several tiles, if they take fewer. All ranks
+  // have the tables of both before anybody counts on a call.
+  constexpr uint64_t kFewTiles = 3;
+  if (large && !resident::isForLines(shape->kernel) && shape->shape->numTiles() > kFewTiles) {
+    if (Status status = makeLarge(*shape); !status.ok())
+      return status;
+    shape->isLarge = 2 * shape->large->numTiles() <= shape->shape->numTiles();
+  }
   shape->parts = parts;
   shape->lastUse = ++uses;
   shapes.emplace(key, shape);
@@ -86,8 +138,8 @@ Status DeviceLanes::fits(const daemon::CollectiveSpec &spec, uint32_t mostBlocks
 }
 
 /// Without memory, old ones go.
-StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::CollectiveSpec &spec) {
-  const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
+StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::CollectiveSpec &spec,
+                                                               const OrderedGeometry &sizes) {
   for (;;) {
     auto made = OrderedShape::make(context, sizes, spec, Kernels::Resident);
     if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
@@ -108,6 +160,14 @@ bool DeviceLanes::forgetOldest() {
   removeNumbers(*oldest->second);
   shapes.erase(oldest);
   return true;
+}
+
+/// Messages are larger in large lanes, so these have tables of their own.
+Status DeviceLanes::makeLarge(LaneShape &shape) {
+  auto made = makeShape(*shape.spec, *large);
+  if (made.ok())
+    shape.large = std::move(*made);
+  return made.ok() ? Status() : made.status();
 }
 
 void DeviceLanes::removeNumbers(LaneShape &shape) {
@@ -136,20 +196,20 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   Lane &lane = lanes[name.kernel][name.number];
   if (lane.connectors)
     return &lane;
-  constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
   // What a try that failed has taken is the next one's.
+  const Reserved *had = reservedFor(name);
   if (!lane.taken)
-    lane.taken = context.onDevice.allocate(kCountBytes);
+    lane.taken = had ? had->counts : context.onDevice.allocate(kCountBytes);
   if (!lane.taken)
     return Status(StatusCode::Again,
                   "no device memory is left for counters; set arenaBytes higher");
   char *begin = context.memory.onDevice() + lane.taken->offset;
   Status status = context.memory.clear(begin, lane.taken->bytes);
-  auto made = status.ok()
-                  ? OrderedConnectors::make(context, 1 + name.kernel * kMaxLanes + name.number,
-                                            geometry(resident::isForLines(name.kernel)), firstCall,
-                                            lane.unfinished)
-                  : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
+  auto made = status.ok() ? OrderedConnectors::make(
+                                context, 1 + name.kernel * kMaxLanes + name.number, geometry(name),
+                                firstCall, lane.unfinished,
+                                had ? had->connectors : std::optional<OrderedConnectors::Pieces>())
+                          : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
   if (!made.ok())
     return made.status();
   // Counters may be read meanwhile.
@@ -168,10 +228,15 @@ StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape
     lane = laneAt(name);
   if (!lane.ok())
     return lane.status();
+  // A call that others of its id, which are large, have led there.
+  if (name.isLarge() && !shape.large)
+    if (Status status = makeLarge(shape); !status.ok())
+      return status;
+  const OrderedShape &tables = name.isLarge() ? *shape.large : *shape.shape;
   auto daemon = daemonOf(name.kernel);
   if (!daemon.ok())
     return daemon.status();
-  auto number = (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
+  auto number = (*daemon)->add(tenantOf(name.kernel), tables.in(*(*lane)->connectors),
                                {(*lane)->counts, (*lane)->connectors->doneWord(), shape.parts});
   if (number.ok()) {
     if (shape.numbers.empty())

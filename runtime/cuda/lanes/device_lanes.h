@@ -24,8 +24,10 @@ namespace occl::cuda {
 struct LaneShape {
   std::shared_ptr<const daemon::CollectiveSpec> spec; // without what is of one call: see nameless()
   plan::Aliasing aliasing;                            // of this rank
-  std::unique_ptr<OrderedShape> shape;
+  std::unique_ptr<OrderedShape> shape;                // as small lanes execute it
+  std::unique_ptr<OrderedShape> large; // as large ones do; null if none was to execute it yet
   uint32_t kernel = 0;
+  bool isLarge = false;             // large lanes are for it
   const PartGates *parts = nullptr; // of a partitioned collective
   uint32_t lastLane = 0;            // where its number stays, if it is one
   uint64_t lastUse = 0;
@@ -44,10 +46,13 @@ public:
   using DaemonOf = std::function<StatusOr<resident::ResidentDaemon *>(uint32_t kernel)>;
   using TenantOf = std::function<resident::Tenant &(uint32_t kernel)>;
 
-  /// firstCall: the number of the first call of each lane.
+  /// firstCall: the number of the first call of each lane. Memory for large lanes is taken here, on
+  /// all ranks or on none, as nothing else of the arena is taken yet.
   DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
               TenantOf tenantOf);
 
+  /// The same on all ranks.
+  LaneNumbers numbers() const { return {small, large ? kMaxLargeLanes : 0}; }
   /// InvalidArgument if the plan does not suit; Again if there is no device memory; SystemError.
   /// parts: of a partitioned collective, which has a shape of its own; else null.
   StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec,
@@ -107,18 +112,35 @@ private:
     std::optional<ArenaSpace::Piece> taken; // for `counts`
   };
 
+  /// For a large lane: what it takes when it is first used.
+  struct Reserved {
+    std::optional<OrderedConnectors::Pieces> connectors;
+    std::optional<ArenaSpace::Piece> counts;
+  };
+  static constexpr uint32_t kKernelsOfSimple = kLaneKernels / 2;
+
+  bool reserve(Reserved &lane, const OrderedGeometry &sizes);
+  void giveBack(Reserved &lane);
+  Reserved *reservedFor(LaneName lane);
+  Status makeLarge(LaneShape &shape);
   void removeNumbers(LaneShape &shape);
   StatusOr<Lane *> laneAt(LaneName name);
-  StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
+  StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec,
+                                                    const OrderedGeometry &sizes);
   bool forgetOldest();
-  /// Known once ranks are connected.
+  /// Of small lanes. Known once ranks are connected.
   OrderedGeometry geometry(bool hasLines) const {
     return OrderedGeometry::forLane(context.numRanks, hasLines,
                                     hasLines && context.memory.hasWideLines());
   }
+  /// Of that lane.
+  OrderedGeometry geometry(LaneName lane) const;
 
   const ShapeContext context;
   const uint64_t firstCall;
+  uint32_t small = 0;                   // lanes of each kernel
+  std::optional<OrderedGeometry> large; // nothing: there are none
+  std::array<std::array<Reserved, kMaxLargeLanes>, kKernelsOfSimple> reserved; // if there are any
   const DaemonOf daemonOf;
   const TenantOf tenantOf;
   uint64_t uses = 0;

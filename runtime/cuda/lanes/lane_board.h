@@ -9,8 +9,9 @@
 
 namespace occl::cuda {
 
-/// Kernels of the resident daemon, and the most lanes of one.
+/// Kernels of the resident daemon, and the most lanes of one: small ones, then large ones.
 inline constexpr uint32_t kLaneKernels = 4, kMaxLanes = 64;
+inline constexpr uint32_t kMaxLargeLanes = 2, kMaxSmallLanes = kMaxLanes - kMaxLargeLanes;
 /// Ids of which calls are in flight, at most; a power of two.
 inline constexpr uint32_t kMostIds = 4096;
 /// Calls of an id that some rank has made and that are not in the order, at most; a power of two.
@@ -24,6 +25,7 @@ struct LaneSignature {
   uint64_t count = 0;
   uint32_t root = 0;
   uint8_t kind = 0, type = 0, op = 0; // the API's values
+  bool isLarge = false;               // large lanes are for it, which the others say
 
   bool operator==(const LaneSignature &) const = default;
 };
@@ -41,11 +43,14 @@ struct LaneBoard {
   /// Calls of an id are counted over all that have had the record.
   struct alignas(64) Record {
     uint64_t id;
-    uint32_t chained;            // 1 + the next of its hash; 0: none
-    uint32_t nextHeldUp;         // 1 + the next in that list
-    bool isHeldUp;               // it is in it
-    uint8_t lanes[kLaneKernels]; // 1 + the lane of its calls, unless another id holds that
-    uint16_t orderedIn; // 1 + kernel and lane of its last call in the order; 0: there is none
+    uint32_t chained;    // 1 + the next of its hash; 0: none
+    uint32_t nextHeldUp; // 1 + the next in that list
+    bool isHeldUp;       // it is in it
+    uint8_t wantsLarge;  // bits by kernel: the id has had a large call
+    /// By size: 1 + the lane of its calls, unless another id holds that; 0: none yet.
+    uint8_t lanes[kLaneKernels][2];
+    /// 1 + kernel and lane of its last call that has a number, and of that in the order; 0: none.
+    uint16_t numberedIn, orderedIn;
     Atomic<uint64_t> numbered; // calls that have a lane and a number
     Atomic<uint64_t> ordered;  // calls that are in the order
     Atomic<uint64_t> made[kMaxRanks];
@@ -59,6 +64,9 @@ struct LaneBoard {
     uint64_t until;  // that many of its calls are complete on all ranks
     uint64_t from;   // the first number of the hold
     uint64_t heldAt; // LaneBoard::clock
+    // Of its last call: 1 + the record, and how many of that are complete when it is; 0: none.
+    uint32_t lastOf;
+    uint64_t lastEnds;
   };
   /// A call in the order.
   struct Place {
@@ -73,13 +81,13 @@ struct LaneBoard {
   alignas(64) Atomic<uint32_t> lock;
   /// Records whose calls all have made, and that lack something to be in the order.
   alignas(64) Atomic<uint32_t> numHeldUp;
-  /// Until when somebody is taken to lack a lane, by kernel, or a record; nanoseconds of the steady
-  /// clock.
-  Atomic<int64_t> lanesWanted[kLaneKernels], recordsWanted;
+  /// Until when somebody is taken to lack a lane, by kernel and size, or a record, or to be in a
+  /// small lane for want of a large one; nanoseconds of the steady clock.
+  Atomic<int64_t> lanesWanted[kLaneKernels][2], recordsWanted, largeWanted;
   uint32_t firstHeldUp, lastHeldUp; // 1 + a record
   uint32_t numUsed, hand;           // records that were ever used; where the next is looked for
   uint64_t clock;
-  uint32_t nextLane[kLaneKernels];
+  uint32_t nextLane[kLaneKernels][2]; // by size
   Lane lanes[kLaneKernels][kMaxLanes];
   uint32_t heads[kMostIds]; // by hash: 1 + the first record
   /// Calls that are in the order.

@@ -107,6 +107,7 @@ private:
     std::optional<uint32_t> record; // of its calls
     uint64_t numExecuted = 0;       // of the record's calls, this id's or others' before
     bool isUnsaid = false;          // in `unsaid`
+    bool hasLarge = false;          // a call for large lanes was made
   };
 
   bool isComplete(const Sequence &sequence) const;

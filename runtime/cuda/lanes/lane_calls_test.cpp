@@ -25,7 +25,7 @@ TEST(LaneCalls, AllOrdersOfTwoIdsInOneLane) {
   uint64_t orders = 0;
   EXPECT_EQ(forAllOrders(
                 [] {
-                  return World({{{1}, {2}}, {{2}, {1}}}, 1, 256);
+                  return World({{{1}, {2}}, {{2}, {1}}}, {1}, 256);
                 },
                 60'000, orders),
             "");
@@ -36,7 +36,7 @@ TEST(LaneCalls, ManyOrdersOfOneIdTwiceAndAnother) {
   uint64_t orders = 0;
   EXPECT_EQ(forAllOrders(
                 [] {
-                  return World({{{1}, {1}, {2}}, {{2}, {1}, {1}}}, 1, 256);
+                  return World({{{1}, {1}, {2}}, {{2}, {1}, {1}}}, {1}, 256);
                 },
                 60'000, orders),
             "");
@@ -46,7 +46,7 @@ TEST(LaneCalls, ManyOrdersOfAnIdInTwoKernels) {
   uint64_t orders = 0;
   EXPECT_EQ(forAllOrders(
                 [] {
-                  return World({{{1, 0}, {1, 2}, {1, 0}}, {{1, 0}, {1, 2}, {1, 0}}}, 1, 256);
+                  return World({{{1, 0}, {1, 2}, {1, 0}}, {{1, 0}, {1, 2}, {1, 0}}}, {1}, 256);
                 },
                 60'000, orders),
             "");
@@ -61,7 +61,7 @@ TEST(LaneCalls, RandomOrdersOfManyMoreIdsThanLanes) {
       const uint64_t id = random() % ids;
       program.push_back({id, static_cast<uint32_t>(id % 2 * 2), 1});
     }
-    World world(permuted(ranks, program, random), lanes, 64);
+    World world(permuted(ranks, program, random), {lanes}, 64);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
@@ -81,7 +81,7 @@ TEST(LaneCalls, WaitsForManyMoreThanThereAreLanes) {
         program.push_back({.waits = true});
       }
     }
-    World world(std::move(programs), kLanes, 64);
+    World world(std::move(programs), {kLanes}, 64);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
@@ -90,7 +90,7 @@ TEST(LaneCalls, MoreMayWaitForEachOtherThanThereAreLanes) {
   uint64_t orders = 0;
   EXPECT_EQ(forAllOrders(
                 [] {
-                  return World({{{1}, {.waits = true}, {2}, {3}}, {{2}, {3}, {1}}}, 1, 256);
+                  return World({{{1}, {.waits = true}, {2}, {3}}, {{2}, {3}, {1}}}, {1}, 256);
                 },
                 60'000, orders),
             "");
@@ -105,7 +105,7 @@ TEST(LaneCalls, TwoGroupsInOppositeOrderThatFillTheWindow) {
       first.push_back({id});
       second.push_back({(id + 20) % 40});
     }
-    World world({first, second}, 1 + random() % 40, 4);
+    World world({first, second}, {1 + static_cast<uint32_t>(random() % 40)}, 4);
     // At first one rank makes everything, then the other one.
     EXPECT_EQ(run(world, [&](uint32_t n) { return trial % 2 == 0 ? 0 : random() % n; }), "")
         << "trial " << trial;
@@ -125,7 +125,7 @@ TEST(LaneCalls, AnEarlyCallIsInNobodysWay) {
   second.push_back({1});
   std::mt19937 random(static_cast<uint32_t>(printedSeed()));
   for (uint32_t trial = 0; trial < 100; ++trial) {
-    World world({first, second}, 2, 4);
+    World world({first, second}, {2}, 4);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
@@ -136,7 +136,7 @@ TEST(LaneCalls, MoreInFlightThanTheWindowHas) {
     Program program;
     for (uint32_t i = 0; i < 200; ++i)
       program.push_back({i % 8});
-    World world(permuted(2, program, random), 8, 16);
+    World world(permuted(2, program, random), {8}, 16);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
@@ -145,7 +145,7 @@ TEST(LaneCalls, MoreInFlightThanTheWindowHas) {
 void expectMismatch(const Program &first, const Program &second, const std::string &text) {
   std::mt19937 random(static_cast<uint32_t>(printedSeed()));
   for (uint32_t trial = 0; trial < 200; ++trial) {
-    World world({first, second}, 2, 64);
+    World world({first, second}, {2}, 64);
     const std::string wrong = run(world, [&](uint32_t n) { return random() % n; });
     EXPECT_NE(wrong.find(text), std::string::npos) << wrong;
   }
@@ -167,11 +167,12 @@ TEST(LaneCalls, AnotherKernelIsAMismatch) {
 /// those calls does not take one of the new id for one of the old one.
 TEST(LaneCalls, MoreIdsThanThereAreRecords) {
   LaneBoard *board = emptyBoard();
-  LaneTable first(*board, 0, 2, 4, good), second(*board, 1, 2, 4, good);
+  LaneTable first(*board, 0, 2, {4}, good), second(*board, 1, 2, {4}, good);
   const auto enters = [](LaneName, uint64_t) { return StatusOr<bool>(true); };
   for (uint64_t id = 0; id < 3 * kMostIds; ++id) {
-    auto early = first.makeEarly(id, 0, {}, enters);
-    auto last = second.make(id, 0, {});
+    const LaneSignature signature = {.isLarge = id < kMostIds};
+    auto early = first.makeEarly(id, 0, signature, enters);
+    auto last = second.make(id, 0, signature);
     ASSERT_TRUE(early.ok() && *early && last.ok() && *last) << id;
     EXPECT_EQ(**early, **last);
     EXPECT_EQ(second.next()->call, **last);
@@ -183,6 +184,7 @@ TEST(LaneCalls, MoreIdsThanThereAreRecords) {
   }
   EXPECT_EQ(board->numUsed, kMostIds);
   EXPECT_FALSE(first.isDoneWanted());
+  EXPECT_EQ(board->records[0].wantsLarge, 0u) << "what the first id wanted";
   // One whose call is not complete on a rank stays.
   const CallName stays = **first.make(1ull << 40, 0, {});
   ASSERT_TRUE(second.make(1ull << 40, 0, {})->has_value());
@@ -205,7 +207,8 @@ TEST(LaneCalls, RandomOrdersWithEarlyCalls) {
     const uint32_t numRanks = 2 + random() % 3, ids = 1 + random() % 6;
     std::vector<Program> programs(numRanks);
     for (uint32_t i = 0; i < 30; ++i) {
-      const Step step = {random() % ids, static_cast<uint32_t>(random() % 2), 1 + random() % 2};
+      Step step = {random() % ids, static_cast<uint32_t>(random() % 2), 1 + random() % 2};
+      step.isLarge = step.count == 2 && random() % 2 == 0;
       const bool mayBeEarly = random() % 2 == 0;
       for (Program &program : programs) {
         program.push_back(step);
@@ -214,7 +217,8 @@ TEST(LaneCalls, RandomOrdersWithEarlyCalls) {
           program.push_back({.waits = true});
       }
     }
-    World world(std::move(programs), ids + random() % 2, 64);
+    const uint32_t small = ids + random() % 2, large = random() % 3;
+    World world(std::move(programs), {small, large}, 64);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
@@ -230,28 +234,47 @@ TEST(LaneCalls, ACallWhoseStreamWaitsForAnotherCall) {
     if (trial % 2 == 0)
       for (Program *program : {&first, &second})
         program->insert(program->begin() + 1, next);
-    World world({first, second}, 2, 16);
+    World world({first, second}, {2}, 16);
+    EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
+  }
+}
+
+/// Nor if its lane is the only large one: other large calls go on in small ones.
+TEST(LaneCalls, ALargeCallWhoseStreamWaitsForAnotherOne) {
+  std::mt19937 random(static_cast<uint32_t>(printedSeed()));
+  for (uint32_t trial = 0; trial < 400; ++trial) {
+    const auto large = [](uint64_t id) { return Step{.id = id, .isLarge = true}; };
+    Program first = {large(1), large(3), large(2), {4}},
+            second = {large(1), large(2), large(3), {4}};
+    first[0].isEarly = true;
+    first[0].gate = 3;
+    World world({first, second}, {1, 1}, 16);
     EXPECT_EQ(run(world, [&](uint32_t n) { return random() % n; }), "") << "trial " << trial;
   }
 }
 
 /// A rank by itself, whose calls are complete when the test says so.
 struct AloneRank : LaneEngine {
-  AloneRank(LaneBoard &board, uint32_t rank)
-      : table(board, rank, 2, 2, good), calls(table, *this) {}
+  AloneRank(LaneBoard &board, uint32_t rank, LaneNumbers lanes = {2})
+      : table(board, rank, 2, lanes, good), calls(table, *this) {}
 
-  StatusOr<bool> prepare(LaneCall &, LaneName) override { return true; }
+  StatusOr<bool> prepare(LaneCall &, LaneName lane) override {
+    prepared.push_back(lane.number);
+    return true;
+  }
   void begin(uint32_t) override {}
-  StatusOr<std::optional<uint64_t>> execute(LaneCall &, LaneName, uint64_t number) override {
+  StatusOr<std::optional<uint64_t>> execute(LaneCall &, LaneName lane, uint64_t number) override {
     if (!hasRoom)
       return std::optional<uint64_t>();
+    lanes.push_back(lane.number);
     numbers.push_back(number);
     return std::optional<uint64_t>(numbers.size() - 1);
   }
   bool isComplete(uint32_t, uint64_t request) const override { return request < numComplete; }
-  StatusOr<bool> start(uint64_t id, bool entersEarly = false) {
+  StatusOr<bool> start(uint64_t id, bool entersEarly = false, bool isLarge = false) {
     auto call = std::make_unique<TestCall>();
     call->id = id;
+    call->signature.isLarge = isLarge;
     call->entersEarly = entersEarly;
     LaneCalls::Calls executed;
     auto done = calls.tryNow(*call, executed);
@@ -270,6 +293,8 @@ struct AloneRank : LaneEngine {
   bool hasRoom = true, isMade = false;
   size_t numComplete = 0;
   std::vector<uint64_t> numbers; // of what was executed
+  std::vector<uint32_t> lanes;   // likewise
+  std::vector<uint32_t> prepared;
 };
 
 /// What is far ahead of another rank is made when that has come nearer, by whoever comes by; not
@@ -371,6 +396,51 @@ TEST(LaneCalls, WhatEntersEarlyIsNotMadeWithoutRoom) {
   EXPECT_EQ(rank.numbers, (std::vector<uint64_t>{0}));
 }
 
+/// In the lane of the call before, while that is not complete, calls follow at once; and what an id
+/// with large calls needs there is made before others count on it.
+TEST(LaneCalls, LargeCallsMoveToALargeLaneWhenTheSmallOnesAreComplete) {
+  LaneBoard *board = emptyBoard();
+  AloneRank first(*board, 0, {2, 2}), second(*board, 1, {2, 2});
+  const auto startBoth = [&](bool entersEarly, bool isLarge) {
+    for (AloneRank *rank : {&first, &second}) {
+      auto done = rank->start(7, entersEarly, isLarge);
+      EXPECT_TRUE(done.ok() && *done);
+    }
+  };
+  startBoth(true, false);
+  startBoth(true, true);
+  EXPECT_EQ(first.lanes, (std::vector<uint32_t>{0, 0}));
+  // Others are asked to say what is complete, which they do when they come by.
+  EXPECT_TRUE(second.table.isDoneWanted());
+  for (AloneRank *rank : {&first, &second}) {
+    rank->numComplete = 2;
+    EXPECT_TRUE(rank->advance().ok());
+  }
+  startBoth(true, true);
+  startBoth(true, false);
+  EXPECT_EQ(first.lanes, (std::vector<uint32_t>{0, 0, kMaxSmallLanes, kMaxSmallLanes}));
+  EXPECT_EQ(second.lanes, first.lanes);
+  // Another id, whose calls do not enter early.
+  first.prepared.clear();
+  ASSERT_TRUE(first.start(8, false, true).ok());
+  EXPECT_TRUE(*second.start(8, false, true));
+  EXPECT_EQ(second.lanes.back(), kMaxSmallLanes + 1);
+  EXPECT_EQ(first.prepared, (std::vector<uint32_t>{kMaxSmallLanes + 1}));
+  // One that was in a small lane before.
+  for (AloneRank *rank : {&second, &first})
+    ASSERT_TRUE(rank->start(9).ok());
+  for (AloneRank *rank : {&second, &first}) {
+    ASSERT_TRUE(rank->advance().ok());
+    rank->numComplete = rank->numbers.size();
+    ASSERT_TRUE(rank->advance().ok());
+  }
+  first.prepared.clear();
+  for (AloneRank *rank : {&first, &second})
+    ASSERT_TRUE(rank->start(9, false, true).ok());
+  EXPECT_EQ(first.prepared, (std::vector<uint32_t>{kMaxSmallLanes}));
+  EXPECT_EQ(second.lanes.back(), kMaxSmallLanes);
+}
+
 // --- with threads ---
 
 constexpr uint32_t kIdsOfThreads = 300, kCallsOfThreads = 4000;
@@ -380,8 +450,8 @@ struct ThreadRank : LaneEngine {
   using Executed = std::vector<std::array<std::atomic<uint64_t>, 4>>; // calls, by id and rank
 
   ThreadRank(LaneBoard &board, uint32_t rank, uint32_t numRanks, Executed &executed)
-      : rank(rank), numRanks(numRanks), executed(executed), table(board, rank, numRanks, 16, good),
-        calls(table, *this) {}
+      : rank(rank), numRanks(numRanks), executed(executed),
+        table(board, rank, numRanks, {16}, good), calls(table, *this) {}
 
   StatusOr<bool> prepare(LaneCall &, LaneName) override { return true; }
   void begin(uint32_t) override {}

@@ -23,6 +23,8 @@ using namespace std::chrono_literals;
 constexpr uint64_t kTurn = 16;
 /// Who lacks a lane says so again within that time.
 constexpr std::chrono::nanoseconds kWish = 100ms;
+/// Who is in a small lane for want of a large one likes to know for that time what is complete.
+constexpr std::chrono::nanoseconds kLargeWish = 1s;
 /// Records that are looked at for one that can be another id's.
 constexpr uint32_t kLooks = 64;
 
@@ -47,14 +49,15 @@ bool isWished(const Atomic<int64_t> &until) {
   const int64_t end = until.load(std::memory_order_relaxed);
   return end != 0 && nowNs() < end;
 }
-void wish(Atomic<int64_t> &until) {
-  until.store(nowNs() + kWish.count(), std::memory_order_relaxed);
+void wish(Atomic<int64_t> &until, std::chrono::nanoseconds time) {
+  until.store(nowNs() + time.count(), std::memory_order_relaxed);
 }
 
 /// Not 0.
 uint16_t packed(LaneName lane) {
   return static_cast<uint16_t>(1 + lane.kernel * kMaxLanes + lane.number);
 }
+LaneName unpacked(uint16_t lane) { return {(lane - 1u) / kMaxLanes, (lane - 1u) % kMaxLanes}; }
 
 /// Of values that another process has stored: they may be anything.
 std::string nameOfType(uint8_t type) {
@@ -138,7 +141,7 @@ LaneTable::Record *LaneTable::unusedRecord() {
     *link = record.chained;
     return &record;
   }
-  wish(board.recordsWanted);
+  wish(board.recordsWanted, kWish);
   return nullptr;
 }
 
@@ -150,8 +153,10 @@ LaneTable::Record *LaneTable::findOrMake(uint64_t id) {
     return nullptr;
   // The record counts on over all ids that have had it: only lanes are forgotten.
   record->id = id;
-  record->orderedIn = 0;
-  std::ranges::fill(record->lanes, uint8_t{0});
+  record->numberedIn = record->orderedIn = 0;
+  record->wantsLarge = 0;
+  for (auto &ofKernel : record->lanes)
+    std::ranges::fill(ofKernel, uint8_t{0});
   uint32_t &head = board.heads[hashOf(id)];
   record->chained = head;
   head = indexOf(*record) + 1;
@@ -160,12 +165,16 @@ LaneTable::Record *LaneTable::findOrMake(uint64_t id) {
 
 // --- lanes: with the lock ---
 
-/// Ids take lanes by turns.
-uint32_t LaneTable::usualLane(Record &record, uint32_t kernel) {
-  uint8_t &lane = record.lanes[kernel];
-  if (lane == 0)
-    lane = static_cast<uint8_t>(1 + board.nextLane[kernel]++ % lanes);
-  return lane - 1u;
+/// Ids take lanes of each size by turns. Nothing: there are none of that size.
+std::optional<uint32_t> LaneTable::usualLane(Record &record, uint32_t kernel, bool isLarge) {
+  uint8_t &usual = record.lanes[kernel][isLarge];
+  const Range range = rangeOf(isLarge);
+  if (range.number == 0)
+    return {};
+  if (usual == 0)
+    usual =
+        static_cast<uint8_t>(1 + range.begin + board.nextLane[kernel][isLarge]++ % range.number);
+  return usual - 1u;
 }
 
 /// Who holds it lets go of it when its calls there are complete on all ranks.
@@ -176,43 +185,83 @@ bool LaneTable::isHeldByOther(LaneName name, const Record &record) {
   return lane.holder != 0 && lane.holder != indexOf(record) + 1;
 }
 
-/// Nothing: other ids hold all.
-std::optional<uint32_t> LaneTable::laneToShare(Record &record, uint32_t kernel) {
-  const uint32_t usual = usualLane(record, kernel);
-  for (uint32_t i = 0; i < lanes; ++i)
-    if (const uint32_t lane = (usual + i) % lanes; !isHeldByOther({kernel, lane}, record))
-      return lane;
-  wish(board.lanesWanted[kernel]);
-  return {};
+/// That of the call before, unless that is known to be complete on all ranks: in another lane the
+/// next one would have to wait for it.
+std::optional<uint32_t> LaneTable::laneToStayIn(const Record &record, uint32_t kernel) {
+  if (record.numberedIn == 0 ||
+      least(record.done) >= record.numbered.load(std::memory_order_relaxed))
+    return {};
+  const LaneName last = unpacked(record.numberedIn);
+  return last.kernel == kernel && !isHeldByOther(last, record) ? std::optional(last.number)
+                                                               : std::nullopt;
+}
+
+/// Another id holds it, or has calls in it that are not complete: there are few large lanes, so
+/// what would be held could stand behind others for long.
+bool LaneTable::isOthersNow(LaneName name, const Record &record) {
+  const LaneBoard::Lane &lane = at(name.kernel, name.number);
+  return isHeldByOther(name, record) ||
+         (name.isLarge() && lane.lastOf != 0 && lane.lastOf != indexOf(record) + 1 &&
+          least(board.records[lane.lastOf - 1].done) < lane.lastEnds);
+}
+
+/// The id's usual lane of that size, or another one, that no other id holds.
+std::optional<uint32_t> LaneTable::freeLane(Record &record, uint32_t kernel, bool isLarge,
+                                            bool isToHold) {
+  const auto isFree = [&](uint32_t lane) {
+    const LaneName name = {kernel, lane};
+    return isToHold ? !isOthersNow(name, record) : !isHeldByOther(name, record);
+  };
+  const std::optional<uint32_t> usual = usualLane(record, kernel, isLarge);
+  if (!usual || isFree(*usual))
+    return usual;
+  // Of others the next one; to be held, that whose last hold began the longest ago.
+  const Range range = rangeOf(isLarge);
+  std::optional<uint32_t> best;
+  for (uint32_t i = 1; i < range.number && (isToHold || !best); ++i) {
+    const uint32_t lane = range.begin + (*usual - range.begin + i) % range.number;
+    if (isFree(lane) && (!best || at(kernel, lane).heldAt < at(kernel, *best).heldAt))
+      best = lane;
+  }
+  if (best && isToHold)
+    record.lanes[kernel][isLarge] = static_cast<uint8_t>(1 + *best);
+  return best;
+}
+
+/// For the record's next call. Ids with large calls take small lanes when others hold the large
+/// ones, as they may be waiting for this call. Nothing: other ids hold all.
+std::optional<uint32_t> LaneTable::laneFor(Record &record, uint32_t kernel, bool isToHold) {
+  const bool isLarge = wantsLarge(record, kernel);
+  std::optional<uint32_t> lane = laneToStayIn(record, kernel);
+  if (!lane && isLarge)
+    lane = freeLane(record, kernel, true, isToHold);
+  if (!lane)
+    lane = freeLane(record, kernel, false, isToHold);
+  // Others say what is complete, so that it may be another lane's turn.
+  for (bool size : {false, true})
+    if (!lane && (!size || isLarge))
+      wish(board.lanesWanted[kernel][size], kWish);
+  if (isLarge && lane && !LaneName{kernel, *lane}.isLarge())
+    wish(board.largeWanted, kLargeWish);
+  return lane;
 }
 
 /// For the id alone until its call is complete on all ranks. Nothing: other ids hold all lanes, or
 /// are to have this one.
 std::optional<uint32_t> LaneTable::laneToHold(Record &record, uint32_t kernel) {
-  const uint32_t usual = usualLane(record, kernel);
-  // The usual lane is free, or the id's own; but others may be waiting for a turn.
-  if (!isHeldByOther({kernel, usual}, record)) {
-    const LaneBoard::Lane &its = at(kernel, usual);
-    const bool mustStop =
-        its.holder != 0 && its.next - its.from >= kTurn && isWished(board.lanesWanted[kernel]);
-    return mustStop ? std::nullopt : std::optional(usual);
-  }
-  // Else the free lane whose hold began the longest ago.
-  std::optional<uint32_t> best;
-  for (uint32_t l = 0; l < lanes; ++l)
-    if (!isHeldByOther({kernel, l}, record) &&
-        (!best || at(kernel, l).heldAt < at(kernel, *best).heldAt))
-      best = l;
-  if (best)
-    record.lanes[kernel] = static_cast<uint8_t>(1 + *best);
-  else
-    wish(board.lanesWanted[kernel]);
-  return best;
+  const std::optional<uint32_t> lane = laneFor(record, kernel, true);
+  if (!lane)
+    return {};
+  // It is free, or the id's own; but others may be waiting for a turn.
+  const LaneBoard::Lane &its = at(kernel, *lane);
+  const bool mustStop = its.holder != 0 && its.next - its.from >= kTurn &&
+                        isWished(board.lanesWanted[kernel][LaneName{kernel, *lane}.isLarge()]);
+  return mustStop ? std::nullopt : lane;
 }
 
 // --- making calls ---
 
-StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel) {
+StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel, bool isLarge) {
   // The record and the usual lane are made under the lock, so that all ranks find the same.
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
@@ -220,7 +269,10 @@ StatusOr<std::optional<LaneName>> LaneTable::laneOf(uint64_t id, uint32_t kernel
   Record *record = findOrMake(id);
   if (!record)
     return std::optional<LaneName>();
-  return std::optional(LaneName{kernel, usualLane(*record, kernel)});
+  const std::optional<uint32_t> large = isLarge || wantsLarge(*record, kernel)
+                                            ? usualLane(*record, kernel, true)
+                                            : std::optional<uint32_t>();
+  return std::optional(LaneName{kernel, large ? *large : *usualLane(*record, kernel, false)});
 }
 
 /// With the lock. The first rank that makes a call says what it is.
@@ -243,6 +295,8 @@ StatusOr<bool> LaneTable::mayMake(Record &record, uint32_t kernel,
   mine.signature = signature;
   mine.by = rank;
   mine.kernel = static_cast<uint8_t>(kernel);
+  if (signature.isLarge)
+    record.wantsLarge |= static_cast<uint8_t>(1u << kernel);
   return true;
 }
 
@@ -320,7 +374,11 @@ void LaneTable::giveNumber(Record &record, LaneName name) {
   // Numbers of a lane are given under the lock: all ranks have them in one order.
   LaneBoard::Call &call = callOf(record, numbered);
   call.lane = static_cast<uint8_t>(name.number);
-  call.number = at(name.kernel, name.number).next++;
+  LaneBoard::Lane &lane = at(name.kernel, name.number);
+  call.number = lane.next++;
+  lane.lastOf = indexOf(record) + 1;
+  lane.lastEnds = numbered + 1;
+  record.numberedIn = packed(name);
   record.numbered.store(numbered + 1, std::memory_order_relaxed);
 }
 
@@ -340,7 +398,7 @@ bool LaneTable::orderNext(Record &record) {
   const bool isNew = record.numbered.load(std::memory_order_relaxed) == record.ordered;
   // A call that entered early has its lane already.
   const std::optional<uint32_t> lane =
-      isNew ? laneToShare(record, call.kernel) : std::optional<uint32_t>(call.lane);
+      isNew ? laneFor(record, call.kernel, false) : std::optional<uint32_t>(call.lane);
   if (!lane || !hasPlace())
     return false;
   // In another lane nobody orders it behind the call before.
@@ -406,8 +464,9 @@ Status LaneTable::orderHeldUp() {
 }
 
 bool LaneTable::isDoneWanted() const {
+  const auto isAny = [](const auto &sizes) { return std::ranges::any_of(sizes, isWished); };
   return board.numHeldUp.load(std::memory_order_relaxed) != 0 || isWished(board.recordsWanted) ||
-         std::ranges::any_of(board.lanesWanted, isWished);
+         isWished(board.largeWanted) || std::ranges::any_of(board.lanesWanted, isAny);
 }
 
 std::optional<LaneTable::Ordered> LaneTable::next() const {
@@ -469,7 +528,7 @@ std::string LaneTable::holders(uint32_t kernel) {
     return "unknown";
   std::string text;
   uint32_t held = 0;
-  for (uint32_t l = 0; l < lanes; ++l)
+  for (uint32_t l = 0; l < kMaxLanes; ++l)
     if (const uint32_t holder = at(kernel, l).holder; holder != 0 && ++held <= kShown)
       text += (held == 1 ? "" : ", ") + nameOf(board.records[holder - 1].id);
   if (held == 0)

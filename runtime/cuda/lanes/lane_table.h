@@ -18,6 +18,13 @@ struct LaneName {
   uint32_t kernel = 0, number = 0;
 
   bool operator==(const LaneName &) const = default;
+  bool isLarge() const { return number >= kMaxSmallLanes; }
+};
+
+/// So many lanes a kernel has, at most kMaxSmallLanes and kMaxLargeLanes; large ones are for calls
+/// that say so alone.
+struct LaneNumbers {
+  uint32_t small = 1, large = 0;
 };
 
 /// A call of an id: which record it is in, and the how many-th there. No other call of the
@@ -33,8 +40,8 @@ struct CallName {
 /// the communicator has failed if another rank does not give it back; InProgress, see setWaiting().
 class LaneTable {
 public:
-  /// board: outlives it. lanes: of each kernel, the same on all ranks.
-  LaneTable(LaneBoard &board, uint32_t rank, uint32_t numRanks, uint32_t lanes,
+  /// board: outlives it. lanes: the same on all ranks.
+  LaneTable(LaneBoard &board, uint32_t rank, uint32_t numRanks, LaneNumbers lanes,
             BoardLock::Failure failure)
       : board(board), failure(std::move(failure)), rank(rank), numRanks(numRanks), lanes(lanes) {}
 
@@ -44,8 +51,8 @@ public:
   // Functions without an answer: not now, as too many ids are in use, or this rank is too far ahead
   // of another one. Mismatch: another rank has made the call differently.
 
-  /// Where calls of the id and kernel are likely to be executed.
-  StatusOr<std::optional<LaneName>> laneOf(uint64_t id, uint32_t kernel);
+  /// Where calls of the id and kernel are likely to be executed. isLarge: large ones.
+  StatusOr<std::optional<LaneName>> laneOf(uint64_t id, uint32_t kernel, bool isLarge);
   /// This rank makes the next call of the id, in any case.
   StatusOr<std::optional<CallName>> make(uint64_t id, uint32_t kernel,
                                          const LaneSignature &signature);
@@ -106,10 +113,23 @@ private:
   Record *find(uint64_t id) const;
   Record *findOrMake(uint64_t id);
   Record *unusedRecord();
-  uint32_t usualLane(Record &record, uint32_t kernel);
-  std::optional<uint32_t> laneToShare(Record &record, uint32_t kernel);
+  struct Range {
+    uint32_t begin, number;
+  };
+  /// Lanes of a kernel, of one size.
+  Range rangeOf(bool isLarge) const {
+    return isLarge ? Range{kMaxSmallLanes, lanes.large} : Range{0, lanes.small};
+  }
+  bool wantsLarge(const Record &record, uint32_t kernel) const {
+    return lanes.large != 0 && (record.wantsLarge >> kernel & 1) != 0;
+  }
+  std::optional<uint32_t> usualLane(Record &record, uint32_t kernel, bool isLarge);
+  std::optional<uint32_t> laneToStayIn(const Record &record, uint32_t kernel);
+  std::optional<uint32_t> freeLane(Record &record, uint32_t kernel, bool isLarge, bool isToHold);
+  std::optional<uint32_t> laneFor(Record &record, uint32_t kernel, bool isToHold);
   std::optional<uint32_t> laneToHold(Record &record, uint32_t kernel);
   bool isHeldByOther(LaneName name, const Record &record);
+  bool isOthersNow(LaneName name, const Record &record);
   StatusOr<bool> mayMake(Record &record, uint32_t kernel, const LaneSignature &signature) const;
   CallName noteMade(Record &record);
   void giveNumber(Record &record, LaneName lane);
@@ -122,7 +142,8 @@ private:
 
   LaneBoard &board;
   const BoardLock::Failure failure;
-  const uint32_t rank, numRanks, lanes;
+  const uint32_t rank, numRanks;
+  const LaneNumbers lanes;
   bool waits = true;
 };
 

@@ -12,29 +12,29 @@ namespace occl::cuda {
 namespace {
 
 TEST(LaneTable, AnIdHasTheSameLaneAgain) {
-  LaneTable table(*emptyBoard(), 0, 1, 4, good);
+  LaneTable table(*emptyBoard(), 0, 1, {4}, good);
   std::vector<uint32_t> lanes;
   for (uint64_t id = 10; id < 13; ++id)
-    lanes.push_back((**table.laneOf(id, 1)).number);
+    lanes.push_back((**table.laneOf(id, 1, false)).number);
   EXPECT_EQ(lanes, (std::vector<uint32_t>{0, 1, 2}));
-  EXPECT_EQ((**table.laneOf(12, 1)).number, lanes[2]);
-  EXPECT_EQ((**table.laneOf(10, 1)).number, lanes[0]);
+  EXPECT_EQ((**table.laneOf(12, 1, false)).number, lanes[2]);
+  EXPECT_EQ((**table.laneOf(10, 1, false)).number, lanes[0]);
 }
 
 TEST(LaneTable, ARankThatDiesWithTheLockIsNamed) {
   LaneBoard *board = emptyBoard();
   board->lock.store(3);
-  LaneTable table(*board, 0, 4, 4, [](uint32_t owner) {
+  LaneTable table(*board, 0, 4, {4}, [](uint32_t owner) {
     return Status(StatusCode::PeerFailed, "rank " + std::to_string(owner));
   });
-  EXPECT_EQ(table.laneOf(0, 1).status().message(), "rank 2");
+  EXPECT_EQ(table.laneOf(0, 1, false).status().message(), "rank 2");
   EXPECT_EQ(table.make(0, 1, {}).status().message(), "rank 2");
 }
 
 /// Then calls wait, and others are asked what is complete.
 TEST(LaneTable, AsManyIdsInFlightAsThereAreRecords) {
   LaneBoard *board = emptyBoard();
-  LaneTable first(*board, 0, 2, 4, good), second(*board, 1, 2, 4, good);
+  LaneTable first(*board, 0, 2, {4}, good), second(*board, 1, 2, {4}, good);
   for (uint64_t id = 0; id < kMostIds; ++id)
     ASSERT_TRUE(first.make(id, 0, {})->has_value());
   EXPECT_FALSE(first.make(kMostIds, 0, {})->has_value());
@@ -52,7 +52,7 @@ TEST(LaneTable, AsManyIdsInFlightAsThereAreRecords) {
 /// Whoever goes on has what was held up come into the order.
 TEST(LaneTable, AFullOrderIsWaitedFor) {
   LaneBoard *board = emptyBoard();
-  LaneTable first(*board, 0, 2, 4, good), second(*board, 1, 2, 4, good);
+  LaneTable first(*board, 0, 2, {4}, good), second(*board, 1, 2, {4}, good);
   uint64_t made = 0;
   for (; made < kOrderPlaces + 3; ++made) {
     ASSERT_TRUE(first.make(made % 5, 0, {}).ok());
@@ -77,7 +77,7 @@ TEST(LaneTable, AFullOrderIsWaitedFor) {
 /// What an id holds it keeps from others, until its calls are complete on all ranks.
 TEST(LaneTable, AHeldLaneIsNobodyElses) {
   LaneBoard *board = emptyBoard();
-  LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+  LaneTable first(*board, 0, 2, {2}, good), second(*board, 1, 2, {2}, good);
   std::vector<LaneName> lanes;
   std::vector<uint64_t> numbers;
   const auto enters = [&](LaneName lane, uint64_t number) {
@@ -129,11 +129,117 @@ TEST(LaneTable, AHeldLaneIsNobodyElses) {
   EXPECT_EQ(second.next()->number, 2u);
 }
 
+TEST(LaneTable, LargeCallsHaveLanesOfTheirOwn) {
+  LaneTable table(*emptyBoard(), 0, 1, {2, 2}, good);
+  const auto lanesOf = [&](uint64_t firstId, bool isLarge) {
+    std::vector<uint32_t> lanes;
+    for (uint64_t id = firstId; id < firstId + 3; ++id)
+      lanes.push_back((**table.laneOf(id, 0, isLarge)).number);
+    return lanes;
+  };
+  constexpr uint32_t kFirst = kMaxSmallLanes;
+  EXPECT_EQ(lanesOf(0, true), (std::vector<uint32_t>{kFirst, kFirst + 1, kFirst}));
+  EXPECT_EQ(lanesOf(0, false), (std::vector<uint32_t>{0, 1, 0}));
+  // The other calls of an id that has made a large one are expected there, too.
+  ASSERT_TRUE(table.make(1, 0, {.isLarge = true})->has_value());
+  EXPECT_EQ(lanesOf(0, false), (std::vector<uint32_t>{0, kFirst + 1, 0}));
+  EXPECT_EQ((**table.laneOf(1, 2, false)).number, 0u);
+  LaneTable without(*emptyBoard(), 0, 1, {2, 0}, good);
+  EXPECT_EQ((**without.laneOf(1, 0, true)).number, 0u);
+}
+
+/// Two ranks, and the lanes of what they make; each goes past it at once.
+struct TwoTables {
+  explicit TwoTables(LaneNumbers numbers)
+      : first(*board, 0, 2, numbers, good), second(*board, 1, 2, numbers, good) {}
+
+  /// Of a call before the other rank has made it; nothing: it is refused.
+  std::optional<uint32_t> early(uint64_t id, bool isLarge) {
+    std::optional<uint32_t> lane;
+    made = *first.makeEarly(id, 0, {.isLarge = isLarge}, [&](LaneName name, uint64_t) {
+      lane = name.number;
+      return StatusOr<bool>(true);
+    });
+    return made ? lane : std::nullopt;
+  }
+  /// Of a call that both make; nothing: it waits.
+  std::optional<uint32_t> both(uint64_t id, bool isLarge) {
+    made = *first.make(id, 0, {.isLarge = isLarge});
+    EXPECT_TRUE(second.make(id, 0, {.isLarge = isLarge})->has_value());
+    const auto next = first.next();
+    if (next) {
+      first.pass();
+      second.pass();
+    }
+    return next ? std::optional(next->lane.number) : std::nullopt;
+  }
+  /// What was made last, and all before it of its id, is complete.
+  void complete() {
+    for (LaneTable *table : {&first, &second})
+      table->noteDone(made->record, made->call + 1);
+  }
+
+  LaneBoard *board = emptyBoard();
+  LaneTable first, second;
+  std::optional<CallName> made;
+};
+
+/// Large calls wait for a small lane only if there is no large one either, and small ones have none
+/// of the large ones.
+TEST(LaneTable, HeldLargeLanes) {
+  TwoTables of({1, 2});
+  constexpr uint32_t kFirst = kMaxSmallLanes;
+  EXPECT_EQ(of.early(1, true), kFirst);
+  EXPECT_EQ(of.both(2, true), kFirst + 1);
+  EXPECT_EQ(of.early(3, true), 0u); // in the second one is a call of another id
+  EXPECT_TRUE(of.second.isDoneWanted());
+  EXPECT_EQ(of.both(4, true), kFirst + 1);
+  EXPECT_EQ(of.early(4, true), kFirst + 1); // behind its own call
+  EXPECT_EQ(of.both(5, true), std::nullopt);
+  EXPECT_EQ(of.both(6, false), std::nullopt);
+  EXPECT_EQ(of.early(7, false), std::nullopt);
+}
+
+/// A small call that lacks a lane has those go on who hold large ones, which are not for it.
+TEST(LaneTable, WhoHoldsALargeLaneStopsForLargeCallsAlone) {
+  TwoTables of({1, 1});
+  EXPECT_EQ(of.early(1, true), kMaxSmallLanes);
+  EXPECT_EQ(of.early(2, false), 0u);
+  EXPECT_EQ(of.both(3, false), std::nullopt);
+  for (uint32_t i = 0; i < 20; ++i)
+    EXPECT_EQ(of.early(1, true), kMaxSmallLanes) << i;
+  EXPECT_EQ(of.early(4, true), std::nullopt);
+  EXPECT_EQ(of.early(1, true), std::nullopt);
+}
+
+/// An id's calls stay where the one before is, until that is complete; and so do small ones.
+TEST(LaneTable, LargeCallsMoveWhenTheCallBeforeIsComplete) {
+  TwoTables of({2, 1});
+  EXPECT_EQ(of.both(1, false), 0u);
+  EXPECT_EQ(of.early(1, true), 0u);
+  EXPECT_TRUE(of.second.isDoneWanted());
+  of.complete();
+  EXPECT_EQ(of.early(1, true), kMaxSmallLanes);
+  EXPECT_EQ(of.early(1, false), kMaxSmallLanes);
+}
+
+/// However far another rank is ahead of it.
+TEST(LaneTable, ACallStaysInTheLaneOfTheOneBefore) {
+  TwoTables of({2, 0});
+  EXPECT_EQ(of.both(1, false), 0u);
+  EXPECT_EQ(of.both(2, false), 1u);
+  for (uint32_t i = 0; i < kMostAhead; ++i)
+    ASSERT_TRUE(of.first.make(2, 0, {})->has_value());
+  EXPECT_FALSE(of.first.make(2, 0, {})->has_value());
+  ASSERT_TRUE(of.second.make(2, 0, {})->has_value());
+  EXPECT_EQ(of.first.next()->lane.number, 1u);
+}
+
 /// In another lane the next call of an id is in the order when the one before is complete
 /// everywhere: nobody waits for that who goes through the order.
 TEST(LaneTable, AnotherKernelComesIntoTheOrderBehindTheCallBefore) {
   LaneBoard *board = emptyBoard();
-  LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+  LaneTable first(*board, 0, 2, {2}, good), second(*board, 1, 2, {2}, good);
   for (LaneTable *table : {&first, &second}) {
     ASSERT_TRUE(table->make(1, 0, {}).ok());
     ASSERT_TRUE(table->make(1, 1, {}).ok());
@@ -160,7 +266,7 @@ TEST(LaneTable, AnotherKernelComesIntoTheOrderBehindTheCallBefore) {
 TEST(LaneTable, WhatDiffersIsNamed) {
   const auto mismatch = [](const LaneSignature &theirs, const LaneSignature &ours) {
     LaneBoard *board = emptyBoard();
-    LaneTable first(*board, 0, 2, 2, good), second(*board, 1, 2, 2, good);
+    LaneTable first(*board, 0, 2, {2}, good), second(*board, 1, 2, {2}, good);
     EXPECT_TRUE(first.make(7, 0, theirs).ok());
     return second.make(7, 0, ours).status().message();
   };

@@ -29,6 +29,7 @@ struct Step {
   bool waits = false;   // for all that was started before; nothing is started
   bool isEarly = false; // it is tried again until it enters
   uint64_t gate = 0;    // it begins when that id's first call is complete here
+  bool isLarge = false;
 };
 using Program = std::vector<Step>;
 
@@ -41,7 +42,7 @@ using Occurrence = std::pair<uint64_t, uint64_t>;
 
 class World {
 public:
-  World(std::vector<Program> programs, uint32_t lanes, uint32_t window)
+  World(std::vector<Program> programs, LaneNumbers lanes, uint32_t window)
       : board(emptyBoard()), window(window) {
     for (uint32_t r = 0; r < programs.size(); ++r)
       ranks.push_back(std::make_unique<Rank>(*this, std::move(programs[r]), r,
@@ -80,7 +81,7 @@ public:
 
 private:
   struct Rank : LaneEngine {
-    Rank(World &world, Program program, uint32_t rank, uint32_t numRanks, uint32_t lanes)
+    Rank(World &world, Program program, uint32_t rank, uint32_t numRanks, LaneNumbers lanes)
         : world(world), program(std::move(program)), rank(rank),
           table(*world.board, rank, numRanks, lanes, good), calls(table, *this) {}
 
@@ -97,6 +98,7 @@ private:
       call->id = step.id;
       call->kernel = step.kernel;
       call->signature.count = step.count;
+      call->signature.isLarge = step.isLarge;
       call->entersEarly = step.isEarly;
       if (step.gate != 0)
         gates[{step.id, occurrences[step.id]}] = step.gate;

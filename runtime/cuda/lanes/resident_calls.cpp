@@ -150,6 +150,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   call->id = spec.id;
   call->kernel = (*shape)->kernel;
   call->signature = order.signature;
+  call->signature.isLarge = (*shape)->isLarge;
   call->entersEarly = order.after.has_value();
   call->name = nameOfCall(spec);
   call->shape = *shape;
@@ -387,7 +388,7 @@ Status ResidentRank::prepare(const Order &order) {
   auto call = makeCall(order);
   if (!call.ok())
     return call.status();
-  auto lane = table.laneOf(order.spec.id, (*call)->kernel);
+  auto lane = table.laneOf(order.spec.id, (*call)->kernel, (*call)->signature.isLarge);
   if (!lane.ok())
     return lane.status();
   auto number = *lane ? lanes.numberOf(**lane, *(*call)->shape) : std::optional<uint32_t>();

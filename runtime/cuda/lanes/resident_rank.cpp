@@ -66,14 +66,11 @@ LaneSignature agreeOn(daemon::CollectiveSpec &spec, uint8_t kind, uint32_t root)
 ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
                            const ShapeContext &context)
     : fabric(fabric), options(options), context(context),
-      numLanes(OrderedGeometry::numLanes(context.numRanks,
-                                         {context.memory.bytes(), context.memory.arenaBytes()},
-                                         context.memory.hasWideLines())),
-      table(*options.board, fabric.rank(), fabric.numRanks(), numLanes,
-            [&fabric](uint32_t owner) { return whyHeld(fabric, owner); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },
           [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; }),
+      table(*options.board, fabric.rank(), fabric.numRanks(), lanes.numbers(),
+            [&fabric](uint32_t owner) { return whyHeld(fabric, owner); }),
       engine(std::make_unique<Engine>(*this)), calls(table, *engine),
       seenGone(fabric.numRanks(), false) {
   lookBeforeSleeping(mutex);

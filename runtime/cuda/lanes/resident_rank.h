@@ -116,7 +116,7 @@ public:
   void forget(uint64_t id, const PartGates *parts);
   /// Epochs of partitioned collectives that the communicator can have in flight at a time: of each
   /// kernel's lanes half are left for other calls.
-  uint32_t mostEpochs() const { return std::max(1u, numLanes / 2); }
+  uint32_t mostEpochs() const { return std::max(1u, lanes.numbers().small / 2); }
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);
   bool isCallingBack() const;
@@ -180,7 +180,7 @@ private:
     const uint32_t kernel;
     Atomic<bool> isKnown{false};    // to the daemon, which may call it
     Atomic<bool> isAttached{false}; // known, and ready for calls
-    Atomic<uint32_t> lookedFor{0}; // what was asked when it last looked
+    Atomic<uint32_t> lookedFor{0};  // what was asked when it last looked
     // Under the rank's lookMutex.
     std::vector<transport::WaitEdge> edges;
     std::map<std::pair<uint64_t, uint64_t>, uint64_t> missing; // by invocation: ranks as bits
@@ -254,7 +254,6 @@ private:
   daemon::Fabric &fabric;
   const Options options;
   const ShapeContext context;
-  const uint32_t numLanes; // of each kernel
   std::shared_ptr<resident::ResidentSet> set;
   std::array<std::unique_ptr<Share>, resident::kNumKernels> shares;
 
@@ -267,8 +266,8 @@ private:
   /// follows.
   Mutex starting;
   bool isEnding = false;
-  LaneTable table;
   DeviceLanes lanes;
+  LaneTable table;
   const std::unique_ptr<Engine> engine;
   LaneCalls calls;
   Atomic<Clock::rep> nextLook{0};               // at the queue: time since the clock's epoch
