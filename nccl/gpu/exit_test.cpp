@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace occl::nccl::testing {
 namespace {
@@ -107,6 +108,31 @@ TEST(ExitOnDevice, WithDestructorsAndAStreamThatWaits) {
 TEST(ExitOnDevice, ByASignalWithAStreamThatWaits) {
   expectEnd([] { raise(SIGKILL); }, -1);
 }
+
+/// Of a process with four ranks, some of which threads of the library have just then.
+void expectExit(bool aborts) {
+  if (access("/dev/nvidiactl", F_OK) != 0)
+    GTEST_SKIP() << "no CUDA device";
+  for (int round = 0; round < 8; ++round) {
+    Processes processes(1, [&](uint32_t) -> std::string {
+      const std::vector<int> devices(4, 0);
+      std::vector<ncclComm_t> comms(devices.size());
+      std::string wrong =
+          check("ncclCommInitAll", ncclCommInitAll(comms.data(), 4, devices.data()));
+      std::this_thread::sleep_for(round * 30ms);
+      for (size_t i = 0; i < comms.size() && aborts && wrong.empty(); ++i)
+        wrong = check("ncclCommAbort", ncclCommAbort(comms[i]));
+      if (wrong.empty())
+        std::exit(0);
+      return wrong;
+    });
+    EXPECT_EQ(processes.join(0), 0) << processes.wrong(0) << ", round " << round;
+  }
+}
+
+TEST(ExitOnDevice, WhileRanksComeTogether) { expectExit(false); }
+
+TEST(ExitOnDevice, RightAfterAnAbort) { expectExit(true); }
 
 } // namespace
 } // namespace occl::nccl::testing

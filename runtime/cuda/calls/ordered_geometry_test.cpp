@@ -242,6 +242,7 @@ TEST(OrderedGeometry, LargeLanesByMemory) {
   EXPECT_EQ(lanes(257 * kMiB, 256 * kMiB), (std::vector<uint64_t>{4, 0, 0}));
   EXPECT_EQ(lanes(512 * kMiB, 256 * kMiB), (std::vector<uint64_t>{8, 8, 0}));
   EXPECT_EQ(lanes(1280 * kMiB, 256 * kMiB), (std::vector<uint64_t>{16, 16, 16}));
+  EXPECT_EQ(lanes(2304 * kMiB, 256 * kMiB), (std::vector<uint64_t>{16, 16, 16}));
   EXPECT_EQ(lanes(4096 * kMiB, 1024 * kMiB), (std::vector<uint64_t>{16, 16, 32}));
 }
 
