@@ -1,23 +1,71 @@
 // How communicators end, and what they are asked.
 #include "nccl/abi/exports.h"
 #include "nccl/base/environment.h"
+#include "nccl/base/per_process.h"
 #include "nccl/base/threads.h"
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 using namespace occl::nccl;
 
 namespace {
+
+using namespace std::chrono_literals;
+
+/// Communicators that end on threads of their own, as what is freed of a device may have to wait
+/// for the device.
+class Endings {
+public:
+  /// Ends it; waits for that, but not for long.
+  void end(std::shared_ptr<Comm> last) {
+    // The device is given two seconds to become idle.
+    constexpr auto kPatience = 3s;
+    static std::atomic<bool> isListed = false; // a forked child inherits what is done at the exit
+    if (!isListed.exchange(true))
+      std::atexit(awaitAtExit);
+    auto isOver = std::make_shared<bool>(false);
+    std::unique_lock lock(mutex);
+    startThread([this, isOver, last = std::move(last)]() mutable {
+      last.reset();
+      std::lock_guard lock(mutex);
+      *isOver = true;
+      --running;
+      changed.notify_all();
+    });
+    ++running; // before the thread can have the lock
+    changed.wait_for(lock, kPatience, [&] { return *isOver; });
+  }
+
+private:
+  /// CUDA is there no more when the process has exited, and threads that use it then crash.
+  static void awaitAtExit();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t running = 0;
+};
+
+constinit PerProcess<Endings> endings;
+
+void Endings::awaitAtExit() {
+  Endings &own = endings.get();
+  std::unique_lock lock(own.mutex);
+  own.changed.wait_for(lock, 5s, [&] { return own.running == 0; });
+}
 
 /// Waits until it is the caller's alone, so that what it has of a device is freed now and here, and
 /// not beside what the program does next: while CUDA waits for kernels to end, to free memory, it
 /// starts none, and one that runs may need one of another rank of this process. Ranks that never
 /// come are not waited for for ever: then the thread frees it that waits for them.
 void awaitOthersOf(const std::shared_ptr<Comm> &last) {
-  using namespace std::chrono_literals;
   const auto until = std::chrono::steady_clock::now() + 10s;
   last->awaitConnected(until);
   // That thread lets go of it right after; a group of this one at its end.
@@ -57,9 +105,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (!taken.ok())
       return taken;
     last->abort();
-    // What is freed of a device may have to wait for the device.
     if (!isHostMode())
-      startThread([last = std::move(last)] {});
+      endings.get().end(std::move(last));
     return {};
   }));
 }
