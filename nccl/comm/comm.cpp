@@ -1,5 +1,7 @@
 #include "nccl/comm/comm.h"
 
+#include "nccl/base/at_exit.h"
+#include "nccl/base/environment.h"
 #include "nccl/base/threads.h"
 #include "nccl/fallback/other_comm.h"
 #include "support/nvtx/ranges.h"
@@ -19,35 +21,45 @@ void Comm::setShape(uint32_t withRanks, uint32_t asRank) {
   shapeKnown.store(true, std::memory_order_release);
 }
 
+void Comm::connectBy(Connect connect) {
+  Executor made;
+  Outcome outcome;
+  try {
+    outcome = connect(made);
+  } catch (const std::exception &failure) {
+    outcome = {ncclInternalError, failure.what()};
+  }
+  connect = nullptr; // what it holds, another communicator perhaps, may go before this one does
+  uint32_t withRanks = 0, asRank = 0;
+  if (outcome.ok() && made.other)
+    outcome = made.other->shape(withRanks, asRank);
+  if (!outcome.ok())
+    report("while ranks come together", outcome);
+  std::lock_guard lock(mutex);
+  if (made.own) {
+    occlCommSize(made.own, &withRanks);
+    occlCommRank(made.own, &asRank);
+  }
+  if (!shapeKnown && (made.own || made.other))
+    setShape(withRanks, asRank);
+  if (aborted && made.other) // which has seen nobody in it
+    made.other->abort();
+  executor = std::exchange(made, {}); // from here on it ends with the communicator
+  state = outcome.ok() ? State::Connected : State::Failed;
+  if (error.ok())
+    error = outcome;
+  changed.notify_all();
+}
+
 Outcome Comm::begin(Connect connect) {
-  auto body = [self = shared_from_this(), connect = std::move(connect)]() mutable {
-    Executor made;
-    Outcome outcome;
-    try {
-      outcome = connect(made);
-    } catch (const std::exception &failure) {
-      outcome = {ncclInternalError, failure.what()};
-    }
-    connect = nullptr; // what it holds, another communicator perhaps, may go before this one does
-    uint32_t withRanks = 0, asRank = 0;
-    if (outcome.ok() && made.other)
-      outcome = made.other->shape(withRanks, asRank);
-    if (!outcome.ok())
-      report("while ranks come together", outcome);
-    std::lock_guard lock(self->mutex);
-    if (made.own) {
-      occlCommSize(made.own, &withRanks);
-      occlCommRank(made.own, &asRank);
-    }
-    if (!self->shapeKnown && (made.own || made.other))
-      self->setShape(withRanks, asRank);
-    if (self->aborted && made.other) // which has seen nobody in it
-      made.other->abort();
-    self->executor = std::exchange(made, {}); // from here on it ends with the communicator
-    self->state = outcome.ok() ? State::Connected : State::Failed;
-    if (self->error.ok())
-      self->error = outcome;
-    self->changed.notify_all();
+  // Ranks that never come hold up the exit no longer than that.
+  auto holds = isHostMode() ? nullptr : std::make_shared<HoldsExit>(std::chrono::seconds(1));
+  auto body = [self = shared_from_this(), connect = std::move(connect),
+               holds = std::move(holds)]() mutable {
+    // The communicator goes first: it may end here.
+    const auto until = std::move(holds);
+    const auto comm = std::move(self);
+    comm->connectBy(std::move(connect));
   };
   try {
     startThread(std::move(body));

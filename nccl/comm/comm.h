@@ -123,6 +123,7 @@ public:
 private:
   enum class State { Connecting, Connected, Failed };
 
+  void connectBy(Connect connect);
   Outcome reportOnce(const Outcome &outcome);
 
   std::mutex mutex;

@@ -1,16 +1,14 @@
 // How communicators end, and what they are asked.
 #include "nccl/abi/exports.h"
+#include "nccl/base/at_exit.h"
 #include "nccl/base/environment.h"
-#include "nccl/base/per_process.h"
 #include "nccl/base/threads.h"
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <cstdlib>
-#include <mutex>
+#include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -20,45 +18,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Communicators that end on threads of their own, as what is freed of a device may have to wait
-/// for the device.
-class Endings {
-public:
-  /// Ends it; waits for that, but not for long.
-  void end(std::shared_ptr<Comm> last) {
-    // The device is given two seconds to become idle.
-    constexpr auto kPatience = 3s;
-    static std::atomic<bool> isListed = false; // a forked child inherits what is done at the exit
-    if (!isListed.exchange(true))
-      std::atexit(awaitAtExit);
-    auto isOver = std::make_shared<bool>(false);
-    std::unique_lock lock(mutex);
-    startThread([this, isOver, last = std::move(last)]() mutable {
-      last.reset();
-      std::lock_guard lock(mutex);
-      *isOver = true;
-      --running;
-      changed.notify_all();
-    });
-    ++running; // before the thread can have the lock
-    changed.wait_for(lock, kPatience, [&] { return *isOver; });
-  }
-
-private:
-  /// CUDA is there no more when the process has exited, and threads that use it then crash.
-  static void awaitAtExit();
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  uint64_t running = 0;
-};
-
-constinit PerProcess<Endings> endings;
-
-void Endings::awaitAtExit() {
-  Endings &own = endings.get();
-  std::unique_lock lock(own.mutex);
-  own.changed.wait_for(lock, 5s, [&] { return own.running == 0; });
+/// Ends it on a thread of its own, as what is freed of a device may have to wait for the device;
+/// waits for that, but not for long.
+void endApart(std::shared_ptr<Comm> last) {
+  // The device is given two seconds to become idle.
+  constexpr auto kPatience = 3s, kPatienceAtExit = 5s;
+  auto holds = std::make_shared<HoldsExit>(kPatienceAtExit);
+  auto over = std::make_shared<std::promise<void>>();
+  const std::future<void> isOver = over->get_future();
+  startThread([last = std::move(last), holds = std::move(holds), over]() mutable {
+    last.reset();
+    holds.reset();
+    over->set_value();
+  });
+  isOver.wait_for(kPatience);
 }
 
 /// Waits until it is the caller's alone, so that what it has of a device is freed now and here, and
@@ -106,7 +79,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
       return taken;
     last->abort();
     if (!isHostMode())
-      endings.get().end(std::move(last));
+      endApart(std::move(last));
     return {};
   }));
 }
