@@ -1,4 +1,4 @@
-// gpu_collectives <ranks> <mode>[-inplace][-bfloat16][-ordinary][-machines] <collective>
+// gpu_collectives <ranks> <mode>[-inplace][-bfloat16][-ordinary][-started][-machines] <collective>
 // [<plan>...]
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
@@ -7,7 +7,8 @@
 // first one whose range holds the size; inplace: table-inplace. each: a column for each plan and
 // for NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. ordinary: buffers of
 // cudaMalloc, as programs of NCCL have them, and in a table plans that the library chooses; none
-// are given. machines: each rank as on a machine of its own. Elements are floats, or of bfloat16,
+// are given. started: with each, small and large, ours by the persistent kernel, DAEMON_BLOCKS of
+// it. machines: each rank as on a machine of its own. Elements are floats, or of bfloat16,
 // and summed. Every result is checked, on every rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
@@ -58,6 +59,8 @@ bool readMode(const std::string &text, Request &request) {
       request.given.type = Type::Bfloat16;
     else if (word == "ordinary")
       request.given.isOrdinary = true;
+    else if (word == "started" && request.each)
+      request.given.isStarted = true;
     else if (word == "machines")
       request.onMachines = true;
     else
@@ -71,15 +74,18 @@ bool readMode(const std::string &text, Request &request) {
 std::string headingOf(const Request &request) {
   return request.collective + (request.given.inPlace ? " in place" : "") +
          (request.given.type == Type::Bfloat16 ? " bfloat16" : "") +
-         (request.given.isOrdinary ? " ordinary" : "") + (request.onMachines ? " machines" : "") +
+         (request.given.isOrdinary ? " ordinary" : "") +
+         (request.given.isStarted ? " started" : "") + (request.onMachines ? " machines" : "") +
          ", bytes |";
 }
 
 int measure(Together &together, uint32_t rank, const Request &request) {
   if (request.onMachines)
     standOnOwnMachine(rank);
+  const char *blocks = std::getenv("DAEMON_BLOCKS");
   auto ours =
-      Occl::join(together, rank, request.collective, request.plans, request.given.isOrdinary);
+      Occl::join(together, rank, request.collective, request.plans, request.given.isOrdinary,
+                 blocks ? static_cast<uint32_t>(std::strtoul(blocks, nullptr, 10)) : 0);
   auto nccl = Nccl::join(together, rank);
   Stage stage(together, rank, *ours, nccl.get(), kLargest, request.given);
   auto print = [&](const std::string &text) {
@@ -88,7 +94,7 @@ int measure(Together &together, uint32_t rank, const Request &request) {
     std::fflush(stdout);
   };
   if (request.each) {
-    print("| " + headingOf(request));
+    print("| " + headingOf(request) + (request.given.isStarted ? " as chosen |" : ""));
     for (const std::string &plan : request.plans)
       print(" " + plan.substr(plan.rfind('/') + 1) + " |");
     if (nccl)
@@ -100,8 +106,8 @@ int measure(Together &together, uint32_t rank, const Request &request) {
           "plain | graph | blocking |");
   }
   print("\n|");
-  for (size_t column = 0; column < (request.each ? request.plans.size() + (nccl ? 3 : 1) : 13);
-       ++column)
+  const size_t ofEach = request.plans.size() + (nccl ? 3 : 1) + (request.given.isStarted ? 1 : 0);
+  for (size_t column = 0; column < (request.each ? ofEach : 13); ++column)
     print("---|");
   print("\n");
   for (uint64_t bytes = request.smallest; bytes <= request.largest; bytes *= 4) {
@@ -129,7 +135,7 @@ int main(int argc, char **argv) {
   }
   if (!isValid) {
     std::fprintf(stderr, "usage: gpu_collectives <ranks, 2 to 8> table|inplace|each|small|large"
-                         "[-inplace][-bfloat16][-ordinary][-machines] <collective> "
+                         "[-inplace][-bfloat16][-ordinary][-started][-machines] <collective> "
                          "<plan>...\n"
                          "       gpu_collectives <ranks> table|inplace[-bfloat16]-ordinary"
                          "[-machines] <collective>\n");

@@ -158,9 +158,9 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   } else {
     // Two buffers of 1 GiB, and what is registered for the daemon.
     config.arenaBytes = 6ull << 30;
-    config.workers = daemonBlocks;
     config.streams = 1;
   }
+  config.workers = daemonBlocks;
   if (const char *mebibytes = std::getenv("OCCL_BENCH_ARENA_MIB"))
     config.arenaBytes = std::strtoull(mebibytes, nullptr, 10) << 20;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
@@ -383,11 +383,32 @@ std::vector<Times> Stage::compared(size_t bytes) {
   return all;
 }
 
+Times Stage::started(const occlCall_t &call, size_t count) {
+  const Enqueue run = [&](const void *in, void *out) { ours.wait(ours.start(1, call, in, out)); };
+  const Buffers buffers = placed(own, count);
+  verify(buffers, count, run, "OCCL, started");
+  const auto repetitions = repetitionsFor(count * sizeOf(given.type));
+  together.meet();
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint32_t i = 0; i < repetitions; ++i)
+    run(buffers.input, buffers.output);
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  Times times;
+  times.graph = together.largest(took.count() / repetitions, rank);
+  return times;
+}
+
 std::vector<Times> Stage::eachPlan(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
+  if (given.isStarted)
+    all.push_back(started(ours.callOfKind(count, given.type), count));
   for (size_t plan = 0; plan < ours.numPlans(); ++plan) {
     const auto call = ours.callWith(count, plan, 1, given.type);
+    if (call && given.isStarted) {
+      all.push_back(started(*call, count));
+      continue;
+    }
     if (!call || !fits(*call, count)) {
       all.emplace_back();
       continue;

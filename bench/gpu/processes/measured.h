@@ -81,6 +81,7 @@ private:
 struct Given {
   bool inPlace = false;    // as nccl-tests does it, a rank's part of the larger one is the smaller
   bool isOrdinary = false; // of cudaMalloc; else of occlMemAlloc and ncclMemAlloc
+  bool isStarted = false;  // ours by the persistent kernel; for eachPlan()
   Type type = Type::Float32;
 };
 
@@ -92,7 +93,8 @@ public:
 
   /// OCCL, NCCL, NCCL with symmetric memory.
   std::vector<Times> compared(size_t bytes);
-  /// OCCL with each plan by itself, 0 where it does not fit; NCCL, NCCL with symmetric memory.
+  /// OCCL with each plan by itself, 0 where it does not fit; NCCL, NCCL with symmetric memory. What
+  /// is started is one at a time, until it has been waited for; the library's choice comes first.
   std::vector<Times> eachPlan(size_t bytes);
 
 private:
@@ -112,6 +114,7 @@ private:
   Times measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly);
   void verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what);
   double blocking(uint32_t repetitions, const std::function<void()> &enqueue);
+  Times started(const occlCall_t &call, size_t count);
   void synchronize();
 
   Together &together;

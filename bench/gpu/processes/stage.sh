@@ -1,11 +1,11 @@
 #!/bin/bash
-# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives, gpu_exchange, gpu_host_time, gpu_started and gpu_training_step, the plans of algorithms/device_plans.tsv and, in
+# stage.sh <directory> [each|small|large|blocks|started]: builds gpu_collectives, gpu_exchange, gpu_host_time, gpu_started and gpu_training_step, the plans of algorithms/device_plans.tsv and, in
 # plans/resident, of algorithms/resident_plans.tsv (each: those
 # that it is chosen from; small, large: those for small and large sizes, for `run.sh <ranks> small` and `large`; blocks: all-reduces of 1 to 64
-# thread blocks; both others for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
+# thread blocks; both others for `run.sh <ranks> each`; started: those for the resident daemon, for `run.sh <ranks> each-ordinary-started`) and the runner into a directory that can be carried to a
 # machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
-destination=${1:?usage: stage.sh <directory> [each|small|large|blocks]}
+destination=${1:?usage: stage.sh <directory> [each|small|large|blocks|started]}
 ${BAZEL:-bazel} build //bench/gpu/processes:all //bench/gpu:link_patterns //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans/resident"
@@ -93,6 +93,25 @@ elif [ "${2:-}" = large ]; then
         compile $((number += 1)) $collective $ranks chain:chunks=8 $instances - simple
       done
       compile $((number += 1)) allgather $ranks shifted $instances - direct
+    done
+  done
+elif [ "${2:-}" = started ]; then
+  for ranks in ${RANKS:-2}; do
+    for instances in 8 16 32; do
+      for collective in allreduce allgather reducescatter reduce; do
+        compile $((number += 1)) $collective $ranks all_pairs $instances - simple
+      done
+      compile $((number += 1)) allgather $ranks shifted $instances - simple
+      compile $((number += 1)) alltoall $ranks shifted $instances - simple
+      compile $((number += 1)) broadcast $ranks scatter_allgather $instances - simple
+      compile $((number += 1)) reduce $ranks scatter_gather $instances - simple
+    done
+    for instances in 16 32; do
+      compile $((number += 1)) broadcast $ranks chain:chunks=1 $instances - chain
+      compile $((number += 1)) reducescatter $ranks all_pairs $instances - chain
+      compile $((number += 1)) allreduce $ranks all_pairs $instances - exchange
+      compile $((number += 1)) alltoall $ranks shifted $instances - exchange
+      compile $((number += 1)) allgather $ranks shifted $instances - exchange
     done
   done
 elif [ "${2:-}" = blocks ]; then
