@@ -169,6 +169,8 @@ public:
   /// Whether a collective's plan can be executed in parts, with at most so many thread blocks on
   /// any rank: the same on all. InvalidArgument.
   virtual Status mayHaveParts(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const = 0;
+  /// Thread blocks that the persistent kernels of all ranks execute at once: the same on all.
+  virtual uint32_t mostStartedBlocks() const = 0;
   /// A partitioned send or receive, or a collective. It lives until it is released, or as long as
   /// the rank. Errors are those of occlPsendInit and occlPcollInit.
   virtual StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) = 0;

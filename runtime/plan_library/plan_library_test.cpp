@@ -197,6 +197,23 @@ TEST(PlanLibrary, hasPlansOfFewThreadBlocksForDevices) {
     checkClass(where, kFewestBlocks);
 }
 
+/// As many as all ranks have executors; partitioned collectives have several rounds of few.
+TEST(PlanLibrary, hasResidentPlansByThreadBlocks) {
+  const auto blocksOf = [](Kind kind, uint64_t bytes, uint32_t most) {
+    auto chosen = PlanLibrary::ofProcess().choose(
+        {kind, 2, bytes, 0, PlanClass::ResidentOrdinary, 1, most});
+    return chosen.ok() ? chosen->plan->ranks[0].numThreadBlocks : 0;
+  };
+  constexpr uint64_t kMost = 64 << 20;
+  for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::Broadcast, Kind::Reduce,
+                    Kind::AllToAll, Kind::AllReduce}) {
+    EXPECT_EQ(blocksOf(kind, kMost, 64), 32u) << nameOf(kind);
+    EXPECT_EQ(blocksOf(kind, kMost, 31), 16u) << nameOf(kind);
+    EXPECT_EQ(blocksOf(kind, kMost, 8), kind == Kind::AllReduce ? 0u : 8u) << nameOf(kind);
+    EXPECT_LE(blocksOf(kind, 512 << 10, 64), 8u) << nameOf(kind);
+  }
+}
+
 TEST(PlanLibrary, hasPlansForResidentDaemons) {
   checkClass(PlanClass::ResidentRegistered);
   checkClass(PlanClass::ResidentOrdinary);

@@ -2,6 +2,8 @@
 #include "runtime/api/capi/handles.h"
 #include "runtime/net/machine_group.h"
 
+#include <algorithm>
+
 namespace occl::communicator {
 
 namespace {
@@ -26,6 +28,18 @@ PlanClass classOf(const occlComm &comm, Way way) {
                                                  : PlanClass::HostOrdinary;
 }
 
+/// Thread blocks of a round of a partitioned collective.
+constexpr uint32_t kBlocksOfRound = 8;
+
+/// The same on all ranks.
+uint32_t mostBlocksOf(const cuda::DeviceRank &gpu, Way way) {
+  if (way == Way::Called && !gpu.isAcrossMachines())
+    return gpu.settings().mostBlocks;
+  // Executed by the persistent kernel, or as if it were.
+  const uint32_t most = way == Way::Started ? gpu.mostStartedBlocks() : 0;
+  return std::max(most, plan_library::kFewestBlocks);
+}
+
 } // namespace
 
 StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
@@ -37,10 +51,18 @@ StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t k
   wanted.bytes = bytes;
   wanted.root = root;
   wanted.where = classOf(comm, way);
-  if (comm.gpu && way == Way::Called)
-    wanted.maxBlocks = comm.gpu->settings().mostBlocks;
   wanted.numIslands = net::numEvenIslands(comm.daemon->fabric().ranks());
-  return plan_library::PlanLibrary::ofProcess().choose(wanted);
+  if (comm.gpu)
+    wanted.maxBlocks = mostBlocksOf(*comm.gpu, way);
+  auto &library = plan_library::PlanLibrary::ofProcess();
+  // Of few thread blocks there can be several rounds at a time, where the library has such a plan.
+  if (comm.gpu && way == Way::Partitioned) {
+    plan_library::Wanted ofFew = wanted;
+    ofFew.maxBlocks = kBlocksOfRound;
+    if (auto few = library.choose(ofFew); few.ok())
+      return few;
+  }
+  return library.choose(wanted);
 }
 
 } // namespace occl::communicator

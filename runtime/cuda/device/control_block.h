@@ -28,6 +28,8 @@ struct DeviceCard {
 
 struct ControlBlock {
   DeviceCard card;
+  /// Thread blocks of each of the rank's persistent kernels; from before the ranks meet, connected.
+  Atomic<uint32_t> executors;
 };
 
 } // namespace occl::cuda

@@ -117,6 +117,8 @@ public:
   /// Epochs of partitioned collectives that the communicator can have in flight at a time: of each
   /// kernel's lanes half are left for other calls.
   uint32_t mostEpochs() const { return std::max(1u, lanes.numbers().small / 2); }
+  /// Of each of the kernels.
+  uint32_t numExecutors() const { return set->numExecutors(); }
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);
   bool isCallingBack() const;

@@ -185,6 +185,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!resident.ok())
     return resident.status();
   residents = std::move(*resident);
+  controlBlockOf(fabric, fabric.rank())->executors.store(residents->numExecutors());
   auto watching =
       HostWatch::start(fabric, device(),
                        {[this](const GivingUp &where) { return describe(where); },
@@ -289,6 +290,13 @@ void CudaRank::drain() {
 ShapeContext CudaRank::context() {
   ArenaSpace &space = hostSpace ? *hostSpace : *deviceSpace;
   return {*memory, space, *deviceSpace, fabric.rank(), fabric.numRanks(), maxBlocks};
+}
+
+uint32_t CudaRank::mostStartedBlocks() const {
+  uint32_t most = ~0u;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    most = std::min(most, controlBlockOf(fabric, r)->executors.load(std::memory_order_relaxed));
+  return most;
 }
 
 /// The last line of a report.

@@ -47,6 +47,7 @@ public:
   Status mayHaveParts(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const override {
     return residents->fits(spec, mostBlocks);
   }
+  uint32_t mostStartedBlocks() const override;
   StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) override {
     return partitioned->make(terms);
   }

@@ -38,6 +38,7 @@ public:
   /// options; SystemError. Everything is allocated and loaded here.
   static StatusOr<std::shared_ptr<ResidentSet>> of(const void *sharer, const SetOptions &options);
 
+  uint32_t numExecutors() const { return options.numExecutors; }
   /// By kernelFor().
   ResidentDaemon &daemon(uint32_t kernel) { return *daemons[kernel]; }
 
