@@ -82,6 +82,11 @@ Outcome submit(const std::shared_ptr<Comm> &comm, const Operation &operation) {
 
 bool isInGroup() { return group.depth > 0; }
 
+size_t placesInGroup(const std::shared_ptr<Comm> &comm) {
+  return static_cast<size_t>(
+      std::ranges::count(group.batches, comm, [](const Batch &batch) { return batch.comm; }));
+}
+
 ncclResult_t inGroup(ncclResult_t result) {
   if (group.depth > 0 && group.error == ncclSuccess && result != ncclInProgress)
     group.error = result;

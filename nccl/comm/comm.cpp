@@ -52,18 +52,19 @@ void Comm::connectBy(Connect connect) {
 }
 
 Outcome Comm::begin(Connect connect) {
-  // Ranks that never come hold up the exit no longer than that.
-  auto holds = isHostMode() ? nullptr : std::make_shared<HoldsExit>(std::chrono::seconds(1));
-  auto body = [self = shared_from_this(), connect = std::move(connect),
-               holds = std::move(holds)]() mutable {
-    // The communicator goes first: it may end here.
-    const auto until = std::move(holds);
-    const auto comm = std::move(self);
-    comm->connectBy(std::move(connect));
-  };
+  // Ranks that never come hold up the exit no longer than this, and what is freed here than that.
+  static constexpr auto kToConnect = std::chrono::seconds(1), kToEnd = std::chrono::seconds(5);
   try {
-    startThread(std::move(body));
-  } catch (const std::system_error &failure) {
+    auto holds = isHostMode() ? nullptr : std::make_shared<HoldsExit>(kToConnect);
+    startThread([self = shared_from_this(), connect = std::move(connect),
+                 holds = std::move(holds)]() mutable {
+      self->connectBy(std::move(connect));
+      // It may be the last one to have it.
+      const auto until = holds ? std::make_unique<HoldsExit>(kToEnd) : nullptr;
+      self.reset();
+      holds.reset();
+    });
+  } catch (const std::exception &failure) {
     return {ncclSystemError, std::string("no thread could be started: ") + failure.what()};
   }
   return {};
@@ -78,9 +79,14 @@ Outcome Comm::connected(Executor &with) {
   return state == State::Failed ? error : Outcome();
 }
 
-void Comm::awaitConnected(std::chrono::steady_clock::time_point until) {
+bool Comm::isConnecting() {
+  std::lock_guard lock(mutex);
+  return state == State::Connecting;
+}
+
+bool Comm::awaitConnected(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex);
-  changed.wait_until(lock, until, [&] { return state != State::Connecting || aborted; });
+  return changed.wait_until(lock, until, [&] { return state != State::Connecting || aborted; });
 }
 
 Outcome Comm::forCall(Executor &with) {

@@ -51,8 +51,9 @@ public:
   /// Waits until it has connected; OCCL's communicator is valid while *this is. An error if that
   /// has failed, or of the abort.
   Outcome connected(Executor &with);
-  /// Waits for that no longer than so.
-  void awaitConnected(std::chrono::steady_clock::time_point until);
+  bool isConnecting();
+  /// Waits for the end of that no longer than so. Whether it has come, or was aborted.
+  bool awaitConnected(std::chrono::steady_clock::time_point until);
   /// As connected(), for a call of the program's. Communicators of the other library are one
   /// thread's at a time, so it waits, too, for what divides one.
   Outcome forCall(Executor &with);

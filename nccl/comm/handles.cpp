@@ -2,6 +2,7 @@
 
 #include "nccl/base/per_process.h"
 
+#include <algorithm>
 #include <map>
 
 namespace occl::nccl {
@@ -57,6 +58,13 @@ ncclComm_t addHandle(std::shared_ptr<Comm> comm) {
 Outcome find(ncclComm_t handle, std::shared_ptr<Comm> &comm) { return lookUp(handle, false, comm); }
 
 Outcome take(ncclComm_t handle, std::shared_ptr<Comm> &comm) { return lookUp(handle, true, comm); }
+
+bool isAnyLeftOn(int device) {
+  Handles &own = handles.get();
+  std::lock_guard lock(own.mutex);
+  return std::ranges::any_of(own.comms,
+                             [&](const auto &entry) { return entry.second->device == device; });
+}
 
 bool isOfParent(ncclComm_t handle) { return isBefore(handle, handles.get()); }
 

@@ -12,6 +12,8 @@ ncclComm_t addHandle(std::shared_ptr<Comm> comm);
 Outcome find(ncclComm_t handle, std::shared_ptr<Comm> &comm);
 /// The same; the handle is none any more.
 Outcome take(ncclComm_t handle, std::shared_ptr<Comm> &comm);
+/// Whether a communicator with a handle is on the device.
+bool isAnyLeftOn(int device);
 /// Whether it is one of the process that this one was forked from.
 bool isOfParent(ncclComm_t handle);
 

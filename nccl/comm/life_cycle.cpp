@@ -1,52 +1,14 @@
 // How communicators end, and what they are asked.
 #include "nccl/abi/exports.h"
-#include "nccl/base/at_exit.h"
 #include "nccl/base/environment.h"
-#include "nccl/base/threads.h"
 #include "nccl/calls/group.h"
+#include "nccl/comm/ending.h"
 #include "nccl/comm/handles.h"
 
-#include <chrono>
-#include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 
 using namespace occl::nccl;
-
-namespace {
-
-using namespace std::chrono_literals;
-
-/// Ends it on a thread of its own, as what is freed of a device may have to wait for the device;
-/// waits for that, but not for long.
-void endApart(std::shared_ptr<Comm> last) {
-  // The device is given two seconds to become idle.
-  constexpr auto kPatience = 3s, kPatienceAtExit = 5s;
-  auto holds = std::make_shared<HoldsExit>(kPatienceAtExit);
-  auto over = std::make_shared<std::promise<void>>();
-  const std::future<void> isOver = over->get_future();
-  startThread([last = std::move(last), holds = std::move(holds), over]() mutable {
-    last.reset();
-    holds.reset();
-    over->set_value();
-  });
-  isOver.wait_for(kPatience);
-}
-
-/// Waits until it is the caller's alone, so that what it has of a device is freed now and here, and
-/// not beside what the program does next: while CUDA waits for kernels to end, to free memory, it
-/// starts none, and one that runs may need one of another rank of this process. Ranks that never
-/// come are not waited for for ever: then the thread frees it that waits for them.
-void awaitOthersOf(const std::shared_ptr<Comm> &last) {
-  const auto until = std::chrono::steady_clock::now() + 10s;
-  last->awaitConnected(until);
-  // That thread lets go of it right after; a group of this one at its end.
-  while (!isInGroup() && last.use_count() > 1 && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(20us);
-}
-
-} // namespace
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return inGroup(withComm("ncclCommFinalize", comm, [](Comm &of) { return of.finalize(); }));
@@ -63,7 +25,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (taken.ok() && !isInGroup())
       last->destroyOther();
     if (taken.ok() && !isHostMode())
-      awaitOthersOf(last);
+      endHere(std::move(last));
     return taken;
   }));
 }

@@ -170,6 +170,68 @@ TEST_F(LifeCycle, AbortEndsWhatWaitsForAMissingRank) {
   expectSums();
 }
 
+/// Whether they are still connecting or have waiting kernels: what is made right after goes on.
+TEST_F(LifeCycle, NewCommunicatorsRightAfterAborts) {
+  for (auto pause : {0ms, 0ms, 20ms, 300ms}) {
+    bounded([&] {
+      std::this_thread::sleep_for(pause);
+      for (Rank &rank : ranks) {
+        EXPECT_EQ(ncclCommAbort(std::exchange(rank.comm, nullptr)), ncclSuccess) << lastError();
+      }
+      ncclUniqueId id;
+      ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      for (int r = 0; r < size(); ++r)
+        ASSERT_EQ(ncclCommInitRank(&at(r).comm, size(), id, r), ncclSuccess);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+    });
+    expectSums();
+    start(size());
+  }
+}
+
+/// Each of whose kernels waits for a rank that does not come: the device is idle when both have
+/// ended, so nothing of them stays taken.
+TEST_F(LifeCycle, AbortOfTwoCommunicatorsThatWait) {
+  std::vector<ncclComm_t> second(ranks.size());
+  const std::vector<int> devices(ranks.size(), 0);
+  ASSERT_EQ(ncclCommInitAll(second.data(), size(), devices.data()), ncclSuccess) << lastError();
+  size_t before = 0, after = 0, total = 0;
+  bounded([&] {
+    ASSERT_EQ(sum(0, 1000, at(0).comm, at(0).stream), ncclSuccess) << lastError();
+    ASSERT_EQ(
+        ncclAllReduce(at(0).send, at(0).recv, 1000, ncclInt32, ncclSum, second[0], at(0).other),
+        ncclSuccess)
+        << lastError();
+    std::this_thread::sleep_for(100ms);
+    ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
+    for (Rank &rank : ranks) {
+      EXPECT_EQ(ncclCommAbort(std::exchange(rank.comm, nullptr)), ncclSuccess) << lastError();
+    }
+    for (ncclComm_t comm : second) {
+      EXPECT_EQ(ncclCommAbort(comm), ncclSuccess) << lastError();
+    }
+    EXPECT_EQ(synchronize(at(0).stream), "");
+    EXPECT_EQ(synchronize(at(0).other), "");
+  });
+  ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+  EXPECT_GT(after, before + 2 * ranks.size() * (100 << 20)) << "some of it stays taken";
+}
+
+/// In a group, too, it ends here: nothing of it is freed beside what follows.
+TEST_F(LifeCycle, DestroyInAGroup) {
+  for (int round = 0; round < 4; ++round) {
+    start(size());
+    bounded([&] {
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      destroyAll();
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+    });
+    start(size());
+    expectSums();
+  }
+}
+
 /// From another thread than the one that waits for its stream, as a watchdog does.
 TEST_F(LifeCycle, AbortByAWatchdog) {
   bounded([&] {

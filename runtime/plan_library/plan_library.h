@@ -59,7 +59,7 @@ struct Wanted {
   /// On which the ranks lie, as many on each, and numbered island by island: rank = island *
   /// (numRanks / numIslands) + local. 1 also for ranks that lie otherwise.
   uint32_t numIslands = 1;
-  /// Thread blocks of a rank at most; not less than kFewestBlocks.
+  /// Thread blocks of a rank at most. With less than kFewestBlocks there may be no plan.
   uint32_t maxBlocks = ~0u;
 };
 

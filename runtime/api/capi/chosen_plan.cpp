@@ -28,16 +28,20 @@ PlanClass classOf(const occlComm &comm, Way way) {
                                                  : PlanClass::HostOrdinary;
 }
 
-/// Thread blocks of a round of a partitioned collective.
-constexpr uint32_t kBlocksOfRound = 8;
-
-/// The same on all ranks.
+/// Thread blocks of a rank at most: the same on all ranks.
 uint32_t mostBlocksOf(const cuda::DeviceRank &gpu, Way way) {
-  if (way == Way::Called && !gpu.isAcrossMachines())
-    return gpu.settings().mostBlocks;
+  if (way == Way::Started)
+    return gpu.mostStartedBlocks();
   // Executed by the persistent kernel, or as if it were.
-  const uint32_t most = way == Way::Started ? gpu.mostStartedBlocks() : 0;
-  return std::max(most, plan_library::kFewestBlocks);
+  return way == Way::Partitioned || gpu.isAcrossMachines() ? plan_library::kFewestBlocks
+                                                           : gpu.settings().mostBlocks;
+}
+
+/// Of large messages: whether with fewer thread blocks several rounds are executed at a time.
+bool shouldHaveFew(const plan::Plan &plan, uint32_t most) {
+  return plan.protocol == plan::Protocol::Simple &&
+         std::ranges::any_of(
+             plan.ranks, [&](const plan::RankPlan &rank) { return rank.numThreadBlocks > most; });
 }
 
 } // namespace
@@ -52,17 +56,23 @@ StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t k
   wanted.root = root;
   wanted.where = classOf(comm, way);
   wanted.numIslands = net::numEvenIslands(comm.daemon->fabric().ranks());
-  if (comm.gpu)
-    wanted.maxBlocks = mostBlocksOf(*comm.gpu, way);
   auto &library = plan_library::PlanLibrary::ofProcess();
-  // Of few thread blocks there can be several rounds at a time, where the library has such a plan.
-  if (comm.gpu && way == Way::Partitioned) {
-    plan_library::Wanted ofFew = wanted;
-    ofFew.maxBlocks = kBlocksOfRound;
-    if (auto few = library.choose(ofFew); few.ok())
-      return few;
-  }
-  return library.choose(wanted);
+  if (!comm.gpu)
+    return library.choose(wanted);
+  wanted.maxBlocks = mostBlocksOf(*comm.gpu, way);
+  auto chosen = library.choose(wanted);
+  // Of few executors there may be no plan that they execute at once.
+  constexpr uint32_t kFewBlocks = plan_library::kFewestBlocks / 2;
+  for (uint32_t most : {kFewBlocks, plan_library::kFewestBlocks})
+    if (!chosen.ok() && wanted.maxBlocks < most) {
+      wanted.maxBlocks = most;
+      chosen = library.choose(wanted);
+    }
+  if (way != Way::Partitioned || !chosen.ok() || !shouldHaveFew(*chosen->plan, kFewBlocks))
+    return chosen;
+  wanted.maxBlocks = kFewBlocks;
+  auto few = library.choose(wanted);
+  return few.ok() ? few : chosen;
 }
 
 } // namespace occl::communicator

@@ -101,7 +101,7 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
       std::move(*made));
   shape->kernel = resident::kernelFor(shape->shape->collective());
   // Large lanes are for what small ones execute in several tiles, if they take fewer. All ranks
-  // have the tables of both before anybody counts on a call.
+  // have the tables of both before anybody counts on such a call.
   constexpr uint64_t kFewTiles = 3;
   if (large && !resident::isForLines(shape->kernel) && shape->shape->numTiles() > kFewTiles) {
     if (Status status = makeLarge(*shape); !status.ok())
