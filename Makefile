@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
+.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize check format reference
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -31,6 +31,7 @@ help:
 	@echo "make package               both with ARCHITECTURES=all, as dist/occl.tar and dist/*.whl; nvcc takes long"
 	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
+	@echo "make check                 before a commit: layout, clang-tidy and names of what differs from the last one; FROM=<commit>, FROM=all"
 	@echo "make format                clang-format over the sources"
 	@echo "make reference             docs/reference from the programs, passes, operations and results of today"
 
@@ -177,6 +178,10 @@ python-test:
 asan ubsan tsan sanitize:
 	@tools/setup.sh
 	@tools/dev/run_tests.sh --config=$@
+
+check:
+	@tools/setup.sh check
+	@tools/dev/check.sh $(FROM)
 
 format:
 	@tools/setup.sh format

@@ -32,7 +32,7 @@ TEST(HeldPortTest, WhoAsksMayListenThereAndNobodyElse) {
   EXPECT_NE(other.number(), held.number());
   const uint16_t port = held.number();
   HeldPort moved = std::move(held);
-  EXPECT_EQ(held.number(), 0);
+  EXPECT_EQ(held.number(), 0); // NOLINT(bugprone-use-after-move): it holds nothing any more
   EXPECT_EQ(moved.number(), port);
   EXPECT_FALSE(canListen(port, false));
   moved = HeldPort();

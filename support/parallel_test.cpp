@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kMuchWork = 1 << 20;
 
 class Threads : public testing::Test {
-protected:
+public:
   ~Threads() override { setNumThreads(1); }
 };
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|format|fuzz|python|torch|verbs|view]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|check|format|fuzz|python|torch|verbs|view]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
@@ -22,6 +22,7 @@ optional=(openmpi-bin libopenmpi-dev)
 for group in "$@"; do
   case "$group" in
   bench) packages+=(python3-matplotlib) ;; # draws plots
+  check) packages+=(clang-format clang-tidy-19) ;;
   format) packages+=(clang-format) ;;
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
@@ -32,7 +33,7 @@ for group in "$@"; do
     ;;
   view) packages+=(chromium) ;; # in which the page of `occl view` is tested
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python, torch, verbs, view" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, check, format, fuzz, python, torch, verbs, view" >&2
     exit 2
     ;;
   esac

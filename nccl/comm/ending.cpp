@@ -74,6 +74,7 @@ void endHere(std::shared_ptr<Comm> last) {
   if (isConnecting)
     wasInVain = !last->awaitConnected(until);
   awaitOthersOf(last, placesInGroup(last), std::max(until, Clock::now() + kLettingGo));
+  last.reset();
 }
 
 void endApart(std::shared_ptr<Comm> last) {

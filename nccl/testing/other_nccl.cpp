@@ -149,7 +149,7 @@ ncclResult_t add(Task task) {
   if (task.comm->isAborted || task.bytes > kBytes / kMostRanks)
     return ncclInvalidUsage;
   if (depth > 0) {
-    tasks.push_back(task);
+    tasks.push_back(std::move(task));
     return ncclSuccess;
   }
   task.show();

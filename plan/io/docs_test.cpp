@@ -82,7 +82,7 @@ TEST(Documentation, SizesOfStandardCollectives) {
     plan.root = 1;
     plan.ranks.resize(3);
     const std::string orNothing = " or 0";
-    auto without = [&](std::string text) {
+    auto without = [&](const std::string &text) {
       return text.ends_with(orNothing) ? text.substr(0, text.size() - orNothing.size()) : text;
     };
     for (uint32_t r = 0; r < 3; ++r)

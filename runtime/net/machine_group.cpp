@@ -243,7 +243,7 @@ Status Joiner::readLinkTimeout() {
 
 StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
   // Ranks of the island have numbers of their own within it.
-  bootstrap::ProcessGroupOptions local = options;
+  auto local = static_cast<const bootstrap::ProcessGroupOptions &>(options);
   local.numRanks = static_cast<uint32_t>(island.size());
   local.rank = static_cast<uint32_t>(std::ranges::find(island, options.rank) - island.begin());
   // The nonce is drawn for this communicator, so no other group has this name.

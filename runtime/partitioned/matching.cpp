@@ -286,8 +286,9 @@ Status Matching::take(Channel &channel, const Notice &notice) {
   case Notice::Bound:
     takeBound(channel, notice);
     return {};
+  default:
+    return damaged(channel.peer);
   }
-  return damaged(channel.peer);
 }
 
 /// Another process has written it: nothing of it is used that is not checked here. If it throws,

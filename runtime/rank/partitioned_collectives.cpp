@@ -118,7 +118,7 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   all.emplace(made, std::move(*request));
   ++nextNumber;
   roomTaken += made->room;
-  held.release();
+  (void)held.release();
   return made;
 }
 

@@ -11,7 +11,6 @@ namespace occl::daemon {
 
 namespace {
 
-using transport::RankSet;
 using transport::ShrinkBoard;
 
 constexpr auto kLookPeriod = std::chrono::milliseconds(1);

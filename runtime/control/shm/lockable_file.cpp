@@ -44,7 +44,8 @@ struct flock oneByte(short type, uint32_t byte) {
 } // namespace
 
 LockableFile::LockableFile(LockableFile &&other) noexcept
-    : file(std::move(other.file)), id(other.id), held(std::exchange(other.held, std::nullopt)) {}
+    : file(std::move(other.file)), id(std::move(other.id)),
+      held(std::exchange(other.held, std::nullopt)) {}
 
 int LockableFile::hold(uint32_t byte) {
   HeldFiles &files = heldFiles();

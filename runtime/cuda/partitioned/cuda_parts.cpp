@@ -252,7 +252,7 @@ Status CudaParts::put(const Made &made) {
   if (found == entries.end())
     entries.push_back(nullptr);
   // The words before the entry, and that before the number: kernels read entries below it alone.
-  device::State *const state = part.onDevice;
+  const auto state = reinterpret_cast<uint64_t>(part.onDevice);
   const uint64_t number = entries.size();
   changes.push_back({reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state});
   changes.push_back({reinterpret_cast<char *>(&sends->number), &number, sizeof number});
@@ -267,7 +267,7 @@ Status CudaParts::put(const Made &made) {
 
 /// Out of it.
 Status CudaParts::leave(const PairPart &part) {
-  const device::State *const none = nullptr;
+  constexpr uint64_t none = 0;
   Status status =
       memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
   if (status.ok())

@@ -57,13 +57,13 @@ bool isTaken(const OfferedAddress &address, const RailPairs &pairs, const TcpOff
 }
 
 void addPairs(RailPairs &pairs, Side &first, Side &second, bool areIpv4) {
-  for (uint8_t i = 0; i < first.offer.count; ++i)
-    for (uint8_t j = 0; j < second.offer.count && pairs.count < kMostInterfaces; ++j) {
+  for (uint32_t i = 0; i < first.offer.count; ++i)
+    for (uint32_t j = 0; j < second.offer.count && pairs.count < kMostInterfaces; ++j) {
       const OfferedAddress &a = first.offer.addresses[i], &b = second.offer.addresses[j];
       if (a.isIpv4() != areIpv4 || !a.reaches(b) || !first.allows(a) || !second.allows(b) ||
           isTaken(a, pairs, first.offer))
         continue;
-      pairs.add({i, j, 0});
+      pairs.add({static_cast<uint8_t>(i), static_cast<uint8_t>(j), 0});
       first.take(i);
       second.take(j);
     }

@@ -255,7 +255,7 @@ std::unique_ptr<Endpoint> TcpAttempt::finish(bootstrap::Descriptor met) {
   std::vector<Rail> rails;
   for (uint32_t i = 0; i < pairs.count; ++i)
     if (isUsed[i])
-      rails.push_back(
+      rails.push_back( // one of them is met at most: NOLINTNEXTLINE(bugprone-use-after-move)
           {isMet(i) ? std::move(met) : std::move(sockets()[i]), nameOf(pairs.pairs[i], false)});
   if (rails.empty())
     rails.push_back({std::move(met), ""});
