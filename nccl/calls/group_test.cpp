@@ -342,7 +342,7 @@ TEST(Streams, OfAGroupWaitForEachOther) {
     second->waitFor(late);
     int a = 1, b = 1;
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-    for (auto [value, stream] : {std::pair(&a, first), std::pair(&b, second)})
+    for (const auto &[value, stream] : {std::pair(&a, first), std::pair(&b, second)})
       ASSERT_EQ(ncclAllReduce(value, value, 1, ncclInt32, ncclSum, ranks[rank], stream->handle()),
                 ncclSuccess);
     ASSERT_EQ(ncclGroupEnd(), ncclSuccess);

@@ -149,34 +149,39 @@ TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
       }
 }
 
+/// In a large lane a plan does what it does in another one, in no more tiles.
+void expectRoomInLanes(const plan::Plan &plan, uint64_t bytes) {
+  const std::string text = plan.name + " of " + std::to_string(plan.numRanks) + " ranks, " +
+                           std::to_string(bytes) + " bytes";
+  const bool hasLines = plan.protocol != Protocol::Simple;
+  const DeviceBindRequest request = {.count = bytes / sizeof(float), .kernels = Kernels::Resident};
+  const auto small =
+      bindForDevice(plan, OrderedGeometry::forLane(plan.numRanks, hasLines, hasLines), request);
+  ASSERT_TRUE(small.ok()) << text << ": " << small.status().message();
+  for (const plan::RankPlan &rank : plan.ranks)
+    EXPECT_LE(rank.numThreadBlocks, 64u) << text << ", the most of a resident daemon";
+  if (hasLines)
+    return;
+  const auto sizes = OrderedGeometry::forLargeLane(plan.numRanks, {1280 * kMiB, 256 * kMiB}, true);
+  ASSERT_TRUE(sizes.has_value());
+  const auto large = bindForDevice(plan, *sizes, request);
+  ASSERT_TRUE(large.ok()) << text << ": " << large.status().message();
+  EXPECT_LE(large->bound->program().numTiles, small->bound->program().numTiles) << text;
+  EXPECT_EQ(large->bound->program().numBlocks, small->bound->program().numBlocks) << text;
+}
+
 TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
   using plan_library::PlanClass;
   for (PlanClass where : {PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary})
     for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
       for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
-        for (uint64_t bytes :
-             {4, 3840, 7680, 8192, 19200, 30720, 76800, 131072, 1 << 20, 1 << 28}) {
-          auto chosen = plan_library::PlanLibrary::ofProcess().choose(
-              {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
-          ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-          const bool hasLines = chosen->plan->protocol != Protocol::Simple;
-          const auto sizes = OrderedGeometry::forLane(ranks, hasLines, hasLines);
-          const DeviceBindRequest request = {.count = bytes / sizeof(float),
-                                             .kernels = Kernels::Resident};
-          auto made = bindForDevice(*chosen->plan, sizes, request);
-          EXPECT_TRUE(made.ok()) << bytes << " bytes: " << made.status().message();
-          // Large lanes do what the others can, in no more tiles.
-          const auto large = OrderedGeometry::forLargeLane(ranks, {1280 * kMiB, 256 * kMiB}, true);
-          ASSERT_TRUE(large.has_value());
-          auto there = hasLines ? std::move(made) : bindForDevice(*chosen->plan, *large, request);
-          ASSERT_TRUE(there.ok()) << bytes << " bytes: " << there.status().message();
-          if (!hasLines) {
-            EXPECT_LE(there->bound->program().numTiles, made->bound->program().numTiles);
-            EXPECT_EQ(there->bound->program().numBlocks, made->bound->program().numBlocks);
+        for (uint64_t bytes : {4, 3840, 7680, 8192, 19200, 30720, 76800, 131072, 1 << 20, 1 << 28})
+          for (uint32_t mostBlocks : {64u, plan_library::kFewestBlocks}) {
+            auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+                {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where, 1, mostBlocks});
+            ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+            expectRoomInLanes(*chosen->plan, bytes);
           }
-          for (const plan::RankPlan &rank : chosen->plan->ranks)
-            EXPECT_LE(rank.numThreadBlocks, 64u) << "the most of a resident daemon";
-        }
 }
 
 TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
