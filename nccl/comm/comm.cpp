@@ -55,7 +55,7 @@ Outcome Comm::begin(Connect connect) {
   // Ranks that never come hold up the exit no longer than this, and what is freed here than that.
   static constexpr auto kToConnect = std::chrono::seconds(1), kToEnd = std::chrono::seconds(5);
   try {
-    auto holds = isHostMode() ? nullptr : std::make_shared<HoldsExit>(kToConnect);
+    auto holds = isHostMode() ? nullptr : std::make_unique<HoldsExit>(kToConnect);
     startThread([self = shared_from_this(), connect = std::move(connect),
                  holds = std::move(holds)]() mutable {
       self->connectBy(std::move(connect));

@@ -2,6 +2,7 @@
 #include "nccl/comm/ending.h"
 
 #include "nccl/base/at_exit.h"
+#include "nccl/base/live_counts.h"
 #include "nccl/base/per_process.h"
 #include "nccl/base/threads.h"
 #include "nccl/calls/group.h"
@@ -10,8 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -26,39 +26,24 @@ using Clock = std::chrono::steady_clock;
 /// For ranks to come together; and for a thread that lets go of what has connected.
 constexpr std::chrono::milliseconds kPatience = 3s, kPatienceAgain = 100ms, kLettingGo = 10ms;
 
-/// Whether nobody has it any more but the caller, and a group in so many places.
-bool awaitOthersOf(const std::shared_ptr<Comm> &last, size_t inGroups, Clock::time_point until) {
-  const auto isAlone = [&] { return static_cast<size_t>(last.use_count()) <= 1 + inGroups; };
-  while (!isAlone() && Clock::now() < until)
+/// Until nobody has it any more but the caller, and a group in so many places.
+void awaitOthersOf(const std::shared_ptr<Comm> &last, size_t inGroups, Clock::time_point until) {
+  while (static_cast<size_t>(last.use_count()) > 1 + inGroups && Clock::now() < until)
     std::this_thread::sleep_for(20us);
-  return isAlone();
 }
 
-/// Communicators that end on threads of their own.
-struct Endings {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<int, uint32_t> running; // by device; none is 0
-};
-
-constinit PerProcess<Endings> endings;
+/// Communicators that end on threads of their own, by device.
+constinit PerProcess<LiveCounts<int>> endings;
 
 /// Counted from its making to its end.
 class Ending {
 public:
-  explicit Ending(int device) : device(device) {
-    std::lock_guard lock(all.mutex);
-    ++all.running[device];
-  }
-  ~Ending() {
-    std::lock_guard lock(all.mutex);
-    if (auto found = all.running.find(device); --found->second == 0)
-      all.running.erase(found);
-    all.changed.notify_all();
-  }
+  explicit Ending(int device) : device(device) { endings.get().add(device); }
+  ~Ending() { endings.get().remove(device); }
+  Ending(const Ending &) = delete;
+  Ending &operator=(const Ending &) = delete;
 
 private:
-  Endings &all = endings.get();
   const int device;
 };
 
@@ -81,8 +66,8 @@ void endApart(std::shared_ptr<Comm> last) {
   // What frees it is given two seconds by the device, and the exit of the process waits for that.
   static constexpr auto kOfDevice = 3s, kAtExit = 5s, kToLetGo = 1s;
   const int device = last->device;
-  auto holds = std::make_shared<HoldsExit>(kAtExit);
-  auto counted = std::make_shared<Ending>(device);
+  auto holds = std::make_unique<HoldsExit>(kAtExit);
+  auto counted = std::make_unique<Ending>(device);
   startThread([last = std::move(last), inGroups = placesInGroup(last), holds = std::move(holds),
                counted = std::move(counted)]() mutable {
     awaitOthersOf(last, inGroups, Clock::now() + kToLetGo);
@@ -93,9 +78,9 @@ void endApart(std::shared_ptr<Comm> last) {
   // Kernels of others on the device may be what it waits for.
   if (isAnyLeftOn(device))
     return;
-  Endings &all = endings.get();
+  auto &all = endings.get();
   std::unique_lock lock(all.mutex);
-  all.changed.wait_for(lock, kOfDevice, [&] { return !all.running.contains(device); });
+  all.changed.wait_for(lock, kOfDevice, [&] { return !all.numbers.contains(device); });
 }
 
 } // namespace occl::nccl

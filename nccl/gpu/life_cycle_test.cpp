@@ -14,6 +14,14 @@ using namespace std::chrono_literals;
 class LifeCycle : public OnDevice {
 protected:
   Rank &at(int rank) { return ranks[static_cast<size_t>(rank)]; }
+  void makeAllInAGroup() {
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(ncclCommInitRank(&at(r).comm, size(), id, r), ncclSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+  }
   void destroyAll() {
     for (Rank &rank : ranks)
       EXPECT_EQ(ncclCommDestroy(std::exchange(rank.comm, nullptr)), ncclSuccess) << lastError();
@@ -62,14 +70,7 @@ TEST_F(LifeCycle, RanksOfAnIdWithAndWithoutBlocking) {
 TEST_F(LifeCycle, OneThreadMakesAllRanksInAGroup) {
   for (int round = 0; round < 4; ++round) {
     destroyAll();
-    bounded([&] {
-      ncclUniqueId id;
-      ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-      for (int r = 0; r < size(); ++r)
-        ASSERT_EQ(ncclCommInitRank(&at(r).comm, size(), id, r), ncclSuccess);
-      ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
-    });
+    bounded([&] { makeAllInAGroup(); });
     if (round % 2 == 0)
       expectSums();
   }
@@ -178,12 +179,7 @@ TEST_F(LifeCycle, NewCommunicatorsRightAfterAborts) {
       for (Rank &rank : ranks) {
         EXPECT_EQ(ncclCommAbort(std::exchange(rank.comm, nullptr)), ncclSuccess) << lastError();
       }
-      ncclUniqueId id;
-      ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-      for (int r = 0; r < size(); ++r)
-        ASSERT_EQ(ncclCommInitRank(&at(r).comm, size(), id, r), ncclSuccess);
-      ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+      makeAllInAGroup();
     });
     expectSums();
     start(size());

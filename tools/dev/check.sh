@@ -9,6 +9,9 @@ if [ $# -eq 1 ] && [ "$1" = all ]; then
   mapfile -t files < <(git ls-files)
 elif [ $# -ne 0 ] && [ -e "$1" ]; then
   files=("$@")
+elif ! git rev-parse --verify --quiet "${1:-HEAD}^{commit}" > /dev/null; then
+  echo "check.sh: '$1' is neither 'all' nor a commit nor a file" >&2
+  exit 2
 else
   mapfile -t files < <(git diff --name-only --diff-filter=d "${1:-HEAD}" && git ls-files --others --exclude-standard)
 fi
@@ -35,7 +38,8 @@ said "layout of ${#sources[@]} files" $?
 
 # The headers that are made come from a build.
 includes=(-I. -Ibazel-bin -isystem /usr/lib/llvm-19/include)
-for toolkit in "${CUDA_HOME:-/usr/local/cuda}/include"; do [ ! -d "$toolkit" ] || includes+=(-isystem "$toolkit"); done
+cuda=${CUDA_HOME:-/usr/local/cuda}/include
+[ ! -d "$cuda" ] || includes+=(-isystem "$cuda")
 [ ${#units[@]} -eq 0 ] ||
   printf '%s\0' "${units[@]}" | xargs -0 -P "$(nproc)" -I{} clang-tidy-19 --quiet {} -- -std=c++20 "${includes[@]}" 2> /dev/null
 said "clang-tidy of ${#units[@]} files" $?

@@ -1,5 +1,6 @@
 #include "bench/gpu/processes/measured.h"
 
+#include "bench/gpu/timing.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/occl.h"
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace occl::bench {
 
@@ -322,17 +324,15 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
 }
 
 double Stage::blocking(uint32_t repetitions, const std::function<void()> &enqueue) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   together.meet();
   for (uint32_t i = 0; i < repetitions; ++i) {
-    auto begin = Clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     enqueue();
     synchronize();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    times.push_back(microsecondsSince(begin));
   }
-  std::ranges::sort(times);
-  return together.largest(times[times.size() / 2], rank);
+  return together.largest(medianOf(std::move(times)), rank);
 }
 
 Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly) {
@@ -392,9 +392,8 @@ Times Stage::started(const occlCall_t &call, size_t count) {
   const auto begin = std::chrono::steady_clock::now();
   for (uint32_t i = 0; i < repetitions; ++i)
     run(buffers.input, buffers.output);
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
   Times times;
-  times.graph = together.largest(took.count() / repetitions, rank);
+  times.graph = together.largest(microsecondsSince(begin) / repetitions, rank);
   return times;
 }
 

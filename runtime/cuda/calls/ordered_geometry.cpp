@@ -82,10 +82,9 @@ uint64_t leftForLanes(uint32_t numRanks, OrderedGeometry::Memory memory, bool ha
 /// All lanes of all kernels but the large ones take at most half of the memory, and leave what else
 /// there is its room.
 uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory, bool hasWideLines) {
-  constexpr uint64_t kMost = 62;
   const uint64_t bytes = std::min(memory.all / 2, leftForLanes(numRanks, memory, hasWideLines));
   return static_cast<uint32_t>(
-      std::clamp<uint64_t>(bytes / bytesOfLanes(numRanks, 1, hasWideLines), 1, kMost));
+      std::clamp<uint64_t>(bytes / bytesOfLanes(numRanks, 1, hasWideLines), 1, kMostLanes));
 }
 
 /// They take what the others leave: at most a quarter of the arena, a sixteenth of all memory, and

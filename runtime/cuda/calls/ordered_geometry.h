@@ -38,7 +38,8 @@ struct OrderedGeometry {
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is
   /// room for all plans of algorithms/resident_plans.tsv.
   static OrderedGeometry forLane(uint32_t numRanks, bool hasLines, bool hasWideLines);
-  /// So many there are of each kernel: 1 to 62.
+  /// So many there are of each kernel: 1 to kMostLanes.
+  static constexpr uint32_t kMostLanes = 62;
   static uint32_t numLanes(uint32_t numRanks, Memory memory, bool hasWideLines);
   /// Of a large lane, for protocol Simple. Nothing: there are none, as they would have little more
   /// than the others.

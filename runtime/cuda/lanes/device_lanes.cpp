@@ -38,21 +38,19 @@ DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, Daemon
                          TenantOf tenantOf)
     : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),
       tenantOf(std::move(tenantOf)) {
-  static_assert(OrderedGeometry::kLargeLanes == kKernelsOfSimple * kMaxLargeLanes);
+  // Kernels of Simple are every other one.
+  static_assert(OrderedGeometry::kLargeLanes == kLaneKernels / 2 * kMaxLargeLanes &&
+                OrderedGeometry::kMostLanes == kMaxSmallLanes);
   const OrderedGeometry::Memory memory = {context.memory.bytes(), context.memory.arenaBytes()};
   const bool hasWideLines = context.memory.hasWideLines();
   small = OrderedGeometry::numLanes(context.numRanks, memory, hasWideLines);
   large = OrderedGeometry::forLargeLane(context.numRanks, memory, hasWideLines);
   // Each large lane has its place, or there are none.
-  bool isReserved = true;
-  for (auto &ofKernel : reserved)
-    for (Reserved &lane : ofKernel)
-      isReserved = isReserved && (!large || reserve(lane, *large));
-  if (isReserved)
+  const auto isReserved = [this](Reserved &lane) { return reserve(lane, *large); };
+  if (!large || std::ranges::all_of(reserved, isReserved))
     return;
-  for (auto &ofKernel : reserved)
-    for (Reserved &lane : ofKernel)
-      giveBack(lane);
+  for (Reserved &lane : reserved)
+    giveBack(lane);
   large.reset();
 }
 
@@ -74,7 +72,9 @@ void DeviceLanes::giveBack(Reserved &lane) {
 
 /// Null: the lane is a small one.
 DeviceLanes::Reserved *DeviceLanes::reservedFor(LaneName lane) {
-  return lane.isLarge() ? &reserved[lane.kernel / 2][lane.number - kMaxSmallLanes] : nullptr;
+  if (!lane.isLarge())
+    return nullptr;
+  return &reserved[lane.kernel / 2 * kMaxLargeLanes + lane.number - kMaxSmallLanes];
 }
 
 OrderedGeometry DeviceLanes::geometry(LaneName lane) const {

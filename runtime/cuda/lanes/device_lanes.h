@@ -117,7 +117,6 @@ private:
     std::optional<OrderedConnectors::Pieces> connectors;
     std::optional<ArenaSpace::Piece> counts;
   };
-  static constexpr uint32_t kKernelsOfSimple = kLaneKernels / 2;
 
   bool reserve(Reserved &lane, const OrderedGeometry &sizes);
   void giveBack(Reserved &lane);
@@ -138,9 +137,9 @@ private:
 
   const ShapeContext context;
   const uint64_t firstCall;
-  uint32_t small = 0;                   // lanes of each kernel
-  std::optional<OrderedGeometry> large; // nothing: there are none
-  std::array<std::array<Reserved, kMaxLargeLanes>, kKernelsOfSimple> reserved; // if there are any
+  uint32_t small = 0;                                          // lanes of each kernel
+  std::optional<OrderedGeometry> large;                        // nothing: there are none
+  std::array<Reserved, OrderedGeometry::kLargeLanes> reserved; // if there are any
   const DaemonOf daemonOf;
   const TenantOf tenantOf;
   uint64_t uses = 0;

@@ -55,8 +55,9 @@ StatusOr<bool> LaneCalls::tryNow(LaneCall &call, Calls &executed) {
 StatusOr<bool> LaneCalls::make(LaneCall &call, Sequence &sequence) {
   // The lane is likely, and not known before the call is in the order.
   std::optional<LaneName> &lane = sequence.usual[call.kernel];
-  sequence.hasLarge = sequence.hasLarge || call.signature.isLarge;
-  if (!lane || (sequence.hasLarge && !lane->isLarge())) {
+  bool &hasLarge = sequence.hasLarge[call.kernel];
+  hasLarge = hasLarge || call.signature.isLarge;
+  if (!lane || (hasLarge && !lane->isLarge())) {
     auto usual = table.laneOf(call.id, call.kernel, call.signature.isLarge);
     if (!usual.ok() || !*usual)
       return usual.ok() ? StatusOr<bool>(false) : usual.status();

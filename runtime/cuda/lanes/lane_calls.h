@@ -103,11 +103,11 @@ private:
     std::optional<LaneName> last;                // of the call that was executed last
     uint64_t lastRequest = 0;                    // there
     std::deque<Waiting::iterator> waiting;
-    size_t numMade = 0;             // of these
-    std::optional<uint32_t> record; // of its calls
-    uint64_t numExecuted = 0;       // of the record's calls, this id's or others' before
-    bool isUnsaid = false;          // in `unsaid`
-    bool hasLarge = false;          // a call for large lanes was made
+    size_t numMade = 0;               // of these
+    std::optional<uint32_t> record;   // of its calls
+    uint64_t numExecuted = 0;         // of the record's calls, this id's or others' before
+    bool isUnsaid = false;            // in `unsaid`
+    bool hasLarge[kLaneKernels] = {}; // a call for large lanes was made
   };
 
   bool isComplete(const Sequence &sequence) const;
