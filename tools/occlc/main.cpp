@@ -10,6 +10,7 @@
 #include "compiler/driver/Printing.h"
 #include "plan/model/limits.h"
 #include "support/parallel.h"
+#include "tools/command_line/number.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
 #include "tools/occlc/words.h"
@@ -17,7 +18,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <iostream>
 #include <thread>
@@ -60,7 +60,8 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
   app.add_flag("--werror", options.warningsAreErrors, "fail where there is a warning");
   app.add_option("--max-ops", options.maxOps,
                  "reads, copies and reductions that a program may consist of; without it "
-                 "4194304, or four for each pair of ranks if that is more");
+                 "4194304, or four for each pair of ranks if that is more")
+      ->transform(tools::wholeNumber());
 }
 
 /// Prints what is wrong with a command line; returns the exit status.
@@ -77,12 +78,6 @@ int refuse(const CLI::ParseError &error, const std::vector<std::string> &argumen
   if (!isJson)
     std::cerr << "Run with --help for more information.\n";
   return 2;
-}
-
-/// Whether the text is a number in this range, which `out` gets then.
-bool parseNumber(const std::string &text, uint32_t low, uint32_t high, uint32_t &out) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() && out >= low && out <= high;
 }
 
 /// An option whose value can be left to what `word` names; `set` is false for what is no value.
@@ -160,7 +155,8 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
             "into how many parts to cut every copy and reduction, each on "
             "channels of its own; auto: as the prediction says",
             choice.instances, [&options](const std::string &text) {
-              return parseNumber(text, 1, plan::limits::kMaxChannels, options.pipeline.instances);
+              return tools::parseNumber(text, 1u, plan::limits::kMaxChannels,
+                                        options.pipeline.instances);
             });
   addChosen(app, "--protocol", "auto",
             "simple, ll or ll128, whatever the source says; auto: as the prediction says",
@@ -193,14 +189,17 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
       "topology that have links to each other",
       options.directInTopology,
       [&options](const std::string &text) {
-        return parseNumber(text, 2, plan::limits::kMaxRanks, options.pipeline.directGroupSize);
+        return tools::parseNumber(text, 2u, plan::limits::kMaxRanks,
+                                  options.pipeline.directGroupSize);
       })
       ->excludes(direct);
   app.add_flag("--reassociate", options.pipeline.reassociate,
                "make one reduction of several, or several of one, which changes how often 16-bit "
                "floats are rounded");
-  app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
-  app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
+  app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for")
+      ->transform(tools::wholeNumber());
+  app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for")
+      ->transform(tools::wholeNumber());
   app.add_flag_callback(
       "--no-fuse", [&options] { options.pipeline.fuse = false; },
       "keep receiving, reducing and sending apart");
