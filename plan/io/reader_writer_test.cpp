@@ -141,6 +141,24 @@ TEST(ReaderWriter, FilesByExtension) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/a.plan.json.partial"));
 }
 
+TEST(ReaderWriter, LinksAndModesStay) {
+  namespace fs = std::filesystem;
+  const std::string folder = std::getenv("TEST_TMPDIR");
+  const fs::path file = folder + "/linked.plan.json", link = folder + "/link.plan.json";
+  std::ofstream(file) << "an earlier one";
+  const fs::perms mode = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(file, mode);
+  fs::create_symlink(file.filename(), link);
+  const Plan plan = testing::twoShotAllReduce(3);
+  ASSERT_TRUE(writePlanFile(plan, link));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(fs::status(file).permissions(), mode);
+  Expected<Plan> copy = readPlanFile(file);
+  ASSERT_TRUE(copy) << copy.message();
+  EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
+  EXPECT_FALSE(fs::exists(file.string() + ".partial"));
+}
+
 TEST(ReaderWriter, HashSeesWhatIsExecutedOnly) {
   Plan plan = testing::ringAllReduce(4), other = plan;
   other.files[0] = "/elsewhere/ring.coll";

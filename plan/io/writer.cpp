@@ -203,8 +203,13 @@ Status writePlan(const Plan &plan, Format format, std::ostream &out) {
 StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
   std::error_code failure;
   std::filesystem::file_status old = std::filesystem::status(this->path, failure);
-  isSpecial = std::filesystem::exists(old) && !std::filesystem::is_regular_file(old);
-  draft = isSpecial ? this->path : this->path + ".partial";
+  const bool isThere = std::filesystem::exists(old);
+  isSpecial = isThere && !std::filesystem::is_regular_file(old);
+  if (isThere && !isSpecial)
+    place = std::filesystem::canonical(this->path, failure).string();
+  if (place.empty())
+    place = this->path;
+  draft = isSpecial ? place : place + ".partial";
 }
 
 StagedPlanFile::~StagedPlanFile() {
@@ -235,7 +240,9 @@ Status StagedPlanFile::publish(const Plan &plan) {
   if (!result)
     return result;
   std::error_code failure;
-  std::filesystem::rename(draft, path, failure);
+  if (const auto old = std::filesystem::status(place, failure); std::filesystem::exists(old))
+    std::filesystem::permissions(draft, old.permissions(), failure);
+  std::filesystem::rename(draft, place, failure);
   isWritten = static_cast<bool>(failure);
   return failure ? cannotWrite() : Status();
 }

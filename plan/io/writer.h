@@ -19,8 +19,9 @@ enum class Format : uint8_t { Json, Cbor };
 Status writePlan(const Plan &plan, Format format, std::ostream &out);
 
 /// A plan file in the making. Readers never see half a plan, nor one that turned out to be wrong:
-/// it is written beside its place, and put there when it is known to be right. Devices and pipes
-/// stay what they are; they get the plan then. As CBOR if `path` ends in ".cbor", else as JSON.
+/// it is written beside its place, and put there when it is known to be right. Devices, pipes and
+/// links stay what they are, and files keep their modes; they get the plan then. As CBOR if `path`
+/// ends in ".cbor", else as JSON.
 class StagedPlanFile {
 public:
   explicit StagedPlanFile(std::string path);
@@ -38,9 +39,10 @@ private:
   Status writeDraft(const Plan &plan);
   Status cannotWrite() const;
 
-  std::string path, draft;
-  bool isSpecial = false; // a device or pipe
-  bool isWritten = false; // the draft, in part at least
+  std::string path;
+  std::string place, draft; // of the file that path leads to
+  bool isSpecial = false;   // a device or pipe
+  bool isWritten = false;   // the draft, in part at least
   Status result;
 };
 

@@ -4,9 +4,12 @@
 #include "compiler/format/Formatter.h"
 #include "tools/occlc/output.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <string>
+#include <system_error>
 
 namespace occl::tools {
 
@@ -26,17 +29,42 @@ std::optional<frontend::FileId> readSource(frontend::SourceManager &sources,
   return file;
 }
 
+/// The byte order mark with which the file begins, which is no part of its text; or nothing.
+std::string markOf(const std::string &path) {
+  const std::string mark = "\xef\xbb\xbf";
+  std::string begin(mark.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == mark ? mark
+                                                                                              : "";
+}
+
+namespace fs = std::filesystem;
+
 /// Writes beside the file and renames, so that a full disk loses nothing.
-bool replaceFile(const std::string &path, const std::string &text) {
-  std::string draft = path + ".occlc-fmt";
+bool replaceContent(const fs::path &target, const std::string &content) {
+  const fs::path draft = target.string() + ".occlc-fmt";
   std::ofstream out(draft, std::ios::binary);
-  out << text;
+  out << content;
   out.close();
-  if (out && std::rename(draft.c_str(), path.c_str()) == 0)
+  std::error_code error;
+  if (out)
+    fs::permissions(draft, fs::status(target, error).permissions(), error);
+  if (out && !error)
+    fs::rename(draft, target, error);
+  if (out && !error)
     return true;
-  std::remove(draft.c_str());
-  failToWrite(path);
+  fs::remove(draft, error);
   return false;
+}
+
+/// What the file is beside its text stays: its mode, links to it, a mark at its begin.
+bool replaceFile(const std::string &path, const std::string &text) {
+  std::error_code error;
+  const fs::path target = fs::canonical(path, error);
+  const bool isDone = !error && replaceContent(target, markOf(path) + text);
+  if (!isDone)
+    failToWrite(path);
+  return isDone;
 }
 
 int formatFile(const std::string &path, const FmtCommand &command) {
