@@ -18,8 +18,11 @@ namespace {
 std::optional<std::string> contentOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
-  if (std::error_code error;
-      !file || !std::filesystem::is_regular_file(path, error) || !(content << file.rdbuf()).good())
+  if (std::error_code error; !file || !std::filesystem::is_regular_file(path, error))
+    return std::nullopt;
+  // To copy nothing is a failure to a stream.
+  const bool isEmpty = file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (!isEmpty && !(content << file.rdbuf()).good())
     return std::nullopt;
   return content.str();
 }
