@@ -12,26 +12,41 @@ namespace {
 
 constexpr size_t kMaxLine = 4096;
 
+constexpr std::string_view kLength = "content-length:";
+
 /// Names of headers may be of either case.
-bool takeName(std::string_view &line, std::string_view name) {
+bool hasName(std::string_view line, std::string_view name) {
   if (line.size() < name.size())
     return false;
   for (size_t i = 0; i < name.size(); ++i)
     if ((line[i] | 0x20) != (name[i] | 0x20))
       return false;
-  line.remove_prefix(name.size());
   return true;
 }
 
-/// False for a header of this name whose value is no number.
-bool readLength(std::string_view line, size_t &length, bool &isGiven) {
-  if (!takeName(line, "content-length:"))
-    return true;
-  while (line.starts_with(' '))
+/// The line from the last place on where a header with a length may begin.
+std::string_view fromLastLength(std::string_view line) {
+  for (size_t begin = line.size(); begin-- > 0;)
+    if (hasName(line.substr(begin), kLength))
+      return line.substr(begin);
+  return line;
+}
+
+bool isBlank(char c) { return c == ' ' || c == '\t'; }
+
+enum class Header { Length, BadLength, Other };
+
+Header readHeader(std::string_view line, size_t &length) {
+  if (!hasName(line, kLength))
+    return Header::Other;
+  line.remove_prefix(kLength.size());
+  while (!line.empty() && isBlank(line.front()))
     line.remove_prefix(1);
+  while (!line.empty() && isBlank(line.back()))
+    line.remove_suffix(1);
   auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), length);
-  isGiven = error == std::errc() && end == line.data() + line.size();
-  return isGiven;
+  const bool isNumber = error == std::errc() && end == line.data() + line.size();
+  return isNumber ? Header::Length : Header::BadLength;
 }
 
 } // namespace
@@ -55,7 +70,8 @@ bool MessageReader::readLine(std::string &line) {
   for (;;) {
     size_t end = buffer.find('\n', at);
     size_t taken = std::min(end, buffer.size());
-    line.append(buffer, at, std::min(taken - at, kMaxLine - line.size()));
+    line.append(buffer, at, taken - at);
+    line.erase(0, line.size() - std::min(line.size(), kMaxLine));
     at = taken;
     if (end != buffer.npos)
       break;
@@ -89,9 +105,14 @@ MessageReader::Status MessageReader::next(std::string &message) {
   do {
     if (!readLine(line))
       return Status::End;
-    isGood = readLength(line, length, isGiven) && isGood;
+    const Header header = readHeader(isLost ? fromLastLength(line) : line, length);
+    isGiven |= header == Header::Length;
+    // Of a lost message the last header is the next one's.
+    if (header == Header::BadLength || (isLost && header == Header::Length))
+      isGood = header == Header::Length;
   } while (!line.empty());
-  if (!isGood || !isGiven)
+  isLost = !isGood || !isGiven;
+  if (isLost)
     return Status::BadHeader;
   if (length > kMaxBytes)
     return readBytes(length, nullptr) ? Status::TooLarge : Status::End;

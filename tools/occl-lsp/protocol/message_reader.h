@@ -6,8 +6,8 @@
 
 namespace occl::lsp {
 
-/// MLIR's transport ends at a message that is wrong; this one goes on with the next. Not
-/// thread-safe.
+/// MLIR's transport ends at a message that is wrong; this one goes on with the next that has a good
+/// header. Not thread-safe.
 class MessageReader {
 public:
   /// Larger ones are skipped: a file of 16 MiB fits, whatever its bytes are.
@@ -24,14 +24,16 @@ public:
 
 private:
   bool fill();
-  /// Without its end; false at the end of the stream. What is beyond a header's usual size is left
-  /// out.
+  /// Without its end; false at the end of the stream. Of what is longer than headers are it is the
+  /// last part.
   bool readLine(std::string &line);
   bool readBytes(size_t count, std::string *into);
 
   int descriptor;
   std::string buffer; // read, from `at` on not taken
   size_t at = 0;
+  /// After a bad header: what was its message comes before the next header, in the same line.
+  bool isLost = false;
 };
 
 } // namespace occl::lsp
