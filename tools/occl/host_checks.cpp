@@ -67,33 +67,67 @@ void checkDescriptors(Report &report) {
     report.add(Finding::Good, "ulimit -n", state);
 }
 
-/// Whether a process reads another one of the same parent, as ranks of a job do.
-void checkAccess(Report &report) {
-  static const volatile int word = 4711;
-  int ready[2] = {};
-  if (pipe(ready) != 0)
-    return report.add(Finding::Limited, "other processes", std::strerror(errno));
-  const pid_t read = fork();
-  if (read == 0) {
-    (void)!write(ready[1], "x", 1);
-    for (;;)
-      pause();
+/// A child that waits, as long as this is there.
+class WaitingChild {
+public:
+  /// Returns once it has begun. Without it pid is -1, and `problem` says why.
+  explicit WaitingChild(std::string &problem) {
+    int ready[2] = {-1, -1};
+    if (pipe(ready) == 0)
+      pid = fork();
+    if (pid < 0)
+      problem = std::strerror(errno);
+    if (pid == 0) {
+      (void)!write(ready[1], "x", 1);
+      for (;;)
+        pause();
+    }
+    close(ready[1]); // so that reading ends where nobody writes
+    char begun = 0;
+    (void)!read(ready[0], &begun, 1);
+    close(ready[0]);
   }
-  char begun = 0;
-  (void)!::read(ready[0], &begun, 1);
+  ~WaitingChild() {
+    if (pid <= 0)
+      return;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  WaitingChild(const WaitingChild &) = delete;
+  WaitingChild &operator=(const WaitingChild &) = delete;
+
+  pid_t pid = -1;
+};
+
+/// Whether a process reads another one of the same parent, as ranks of a job do. Without processes
+/// `problem` says why there are none.
+bool canReadOthers(std::string &problem) {
+  static const volatile int word = 4711;
+  const WaitingChild other(problem);
+  if (other.pid < 0)
+    return false;
   const pid_t reader = fork();
+  if (reader < 0) {
+    problem = std::strerror(errno);
+    return false;
+  }
   if (reader == 0) {
     int got = 0;
     const iovec to = {&got, sizeof got}, from = {const_cast<int *>(&word), sizeof word};
-    _exit(process_vm_readv(read, &to, 1, &from, 1, 0) == sizeof got && got == word ? 0 : 1);
+    _exit(process_vm_readv(other.pid, &to, 1, &from, 1, 0) == sizeof got && got == word ? 0 : 1);
   }
   int status = 1;
   waitpid(reader, &status, 0);
-  kill(read, SIGKILL);
-  waitpid(read, nullptr, 0);
-  close(ready[0]);
-  close(ready[1]);
-  if (status == 0)
+  return status == 0;
+}
+
+void checkAccess(Report &report) {
+  std::string problem;
+  const bool canRead = canReadOthers(problem);
+  if (!problem.empty())
+    report.add(Finding::Limited, "other processes", "none can be started: " + problem,
+               "see ulimit -u, and the limits of containers");
+  else if (canRead)
     report.add(Finding::Good, "other processes", "their memory can be read");
   else
     report.add(Finding::Limited, "other processes", "their memory cannot be read",
