@@ -57,7 +57,8 @@ std::optional<Times> measureAll(const Case &of, const std::vector<std::string> &
   return best;
 }
 
-/// Which plan each size has, then rows for those that have the same.
+/// Which plan each size has, then rows for those that have the same. Larger sizes than the measured
+/// ones have none, so that the library chooses.
 std::string tableOf(const Case &of, const std::vector<std::string> &algorithms, const Times &times,
                     const std::vector<size_t> &usual) {
   std::string comments, rows;
@@ -73,12 +74,19 @@ std::string tableOf(const Case &of, const std::vector<std::string> &algorithms, 
       comment += fmt::format(" {} {:.1f}", plan + 1, times[plan][size]);
     comments = fmt::format("{} us, library {}\n", comment, usual[size] + 1) + comments;
     if (chosen != before)
-      rows = rowOf(of, before == algorithms.size() ? "-" : std::to_string(of.sizes[size]),
-                   algorithms[chosen], chosen) +
-             rows;
+      rows = rowOf(of, std::to_string(of.sizes[size]), algorithms[chosen], chosen) + rows;
     before = chosen;
   }
   return comments + rows;
+}
+
+/// The collectives without those that are named before: a table has a section for each.
+std::vector<std::string> onceEach(const std::vector<std::string> &names) {
+  std::vector<std::string> once;
+  for (const std::string &name : names)
+    if (std::ranges::find(once, name) == once.end())
+      once.push_back(name);
+  return once;
 }
 
 /// The numbers, less one, of the plans that the library has for these sizes.
@@ -104,31 +112,44 @@ std::optional<plan_library::Kind> kindOf(const std::string &name) {
   return std::nullopt;
 }
 
-int tuneAll(const Options &options) {
+/// What was measured for all collectives; nothing after an error, which was printed.
+std::optional<std::string> tuneAll(const Options &options) {
   unsetenv("OCCL_PLAN_TABLE"); // what is looked for is what the library has
   std::string table =
       std::string("# Made by occl tune: microseconds of each plan, by size.\n") + kHead;
-  for (const std::string &name : options.collectives) {
+  for (const std::string &name : onceEach(options.collectives)) {
     Case of{*kindOf(name), options.numRanks, {}};
     for (uint64_t bytes = 64; bytes <= options.maxBytes; bytes *= 4)
       of.sizes.push_back(bytes);
     const auto algorithms = plan_library::PlanLibrary::ofProcess().algorithmsFor(
         of.kind, of.numRanks, plan_library::PlanClass::HostOrdinary);
-    if (!algorithms.ok() || algorithms->empty())
-      return fail(algorithms.ok()
-                      ? fmt::format("the library has no plans for {} ranks", of.numRanks)
-                      : algorithms.status().message());
+    if (!algorithms.ok() || algorithms->empty()) {
+      fail(algorithms.ok() ? fmt::format("the library has no plans for {} ranks", of.numRanks)
+                           : algorithms.status().message());
+      return std::nullopt;
+    }
     const auto usual = usualPlans(of, algorithms->size());
     const auto times = usual ? measureAll(of, *algorithms, options.rounds) : std::nullopt;
     if (!times)
-      return 1;
+      return std::nullopt;
     const std::string rows = tableOf(of, *algorithms, *times, *usual);
     fmt::print("{}", rows);
     std::fflush(stdout);
     table += rows;
   }
+  return table;
+}
+
+/// An earlier table stays until there is another one. That none can be written is said before the
+/// minutes of measuring.
+int writeTable(const Options &options) {
+  if (!std::ofstream(options.output, std::ios::app))
+    return fail("cannot write '" + options.output + "'");
+  const std::optional<std::string> table = tuneAll(options);
+  if (!table)
+    return 1;
   std::ofstream out(options.output);
-  out << table;
+  out << *table;
   if (!out.flush())
     return fail("cannot write '" + options.output + "'");
   fmt::print("OCCL_PLAN_TABLE={} makes the library use it\n", options.output);
@@ -168,5 +189,5 @@ int main(int argc, char **argv) {
     app.exit(error);
     return error.get_exit_code() == 0 ? 0 : 2;
   }
-  return tuneAll(options);
+  return writeTable(options);
 }
