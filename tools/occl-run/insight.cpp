@@ -26,33 +26,50 @@ std::string escaped(const std::string &text) {
   return pattern;
 }
 
-/// The events of a rank's trace, which has one a line between its first and its last line.
-std::vector<std::string> eventsIn(std::ifstream &file) {
-  std::vector<std::string> events;
+struct Events {
+  std::vector<std::string> texts;
+  bool isWhole = false;
+};
+
+/// The events of a rank's trace, which has one a line between its first and its last line. What is
+/// no whole line is none.
+Events eventsIn(std::ifstream &file) {
+  Events events;
   std::string line;
   std::getline(file, line);
-  while (std::getline(file, line) && line != "]}") {
+  while (std::getline(file, line)) {
+    events.isWhole = line == "]}";
+    if (events.isWhole || file.eof())
+      break;
     if (line.ends_with(','))
       line.pop_back();
-    events.push_back(std::move(line));
+    events.texts.push_back(std::move(line));
   }
   return events;
 }
 
+bool failToWrite(const std::string &path) {
+  fmt::print(stderr, "occl-run: cannot write '{}' [E027]\n", path);
+  return false;
+}
+
 } // namespace
 
-void askForInsight(const InsightOptions &options) {
+bool askForInsight(const InsightOptions &options) {
   constexpr int kKeep = 0, kOverwrite = 1;
   setenv("OCCL_REPORT_SIGNAL", "USR1", kKeep);
   if (options.stats)
     setenv("OCCL_STATS", "-", kKeep);
   if (options.trace.empty())
-    return;
+    return true;
+  if (!std::ofstream(options.trace, std::ios::app))
+    return failToWrite(options.trace);
   for (uint32_t rank = 0; rank < kMaxRanks; ++rank)
     std::remove(partOf(options.trace, rank).c_str());
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   setenv("OCCL_TRACE", (escaped(options.trace) + ".%r.part").c_str(), kOverwrite);
   setenv("OCCL_TRACE_ORIGIN", std::to_string(now.count()).c_str(), kOverwrite);
+  return true;
 }
 
 bool collectInsight(const InsightOptions &options) {
@@ -67,20 +84,25 @@ bool collectInsight(const InsightOptions &options) {
     if (!file)
       continue;
     isAny = true;
-    for (const std::string &event : eventsIn(file)) {
+    const Events events = eventsIn(file);
+    for (const std::string &event : events.texts) {
       out << separator << event;
       separator = ",\n";
     }
+    if (!events.isWhole)
+      fmt::print(stderr,
+                 "occl-run: the trace of rank {} breaks off, and its last events are missing\n",
+                 rank);
     std::remove(partOf(options.trace, rank).c_str());
   }
   out << "\n]}\n";
   out.close();
   if (!out)
-    fmt::print(stderr, "occl-run: cannot write '{}' [E027]\n", options.trace);
-  else if (!isAny)
+    return failToWrite(options.trace);
+  if (!isAny)
     fmt::print(stderr, "occl-run: no rank has written a trace: they make none of OCCL's "
                        "communicators, or did not destroy them\n");
-  return out && isAny;
+  return isAny;
 }
 
 } // namespace occl::run

@@ -12,11 +12,12 @@ struct InsightOptions {
 };
 
 /// Sets the environment of this process, which the ranks inherit. What the user has set stays. Call
-/// it before the ranks start.
-void askForInsight(const InsightOptions &options);
+/// it before the ranks start. False, and says so, if the trace cannot be written.
+bool askForInsight(const InsightOptions &options);
 
 /// After the ranks have ended: makes one trace of those that they wrote. False, and says why, if it
-/// cannot be written or none of them wrote one.
+/// cannot be written or none of them wrote one. Of a rank that was killed while it wrote, it has
+/// what is whole, and says that the rest is missing.
 bool collectInsight(const InsightOptions &options);
 
 } // namespace occl::run

@@ -1,3 +1,4 @@
+#include "tools/command_line/number.h"
 #include "tools/occl-run/elements.h"
 #include "tools/occl-run/hosts/agent.h"
 #include "tools/occl-run/hosts/hosts_launcher.h"
@@ -65,7 +66,9 @@ void addOptions(CLI::App &app, Options &options) {
                  "file for a trace of all ranks, for ui.perfetto.dev or chrome://tracing");
   const char *group = "With --plan";
   app.add_option("--plan", run.plan, "run this plan instead of a program")->group(group);
-  app.add_option("--count", run.count, "elements of a part; default 1048576")->group(group);
+  app.add_option("--count", run.count, "elements of a part; default 1048576")
+      ->transform(occl::tools::wholeNumber())
+      ->group(group);
   app.add_option("--type", options.type, "element type; default float")
       ->check(CLI::IsMember(namesIn(dataTypes())))
       ->group(group);
@@ -147,6 +150,16 @@ int launchProgram(const Options &options, std::vector<std::string> command) {
   return occl::run::launch(launch);
 }
 
+/// Words that are no options go to a program, of which there is none beside a plan; true if it
+/// printed an error.
+bool isWrongUseOfPlan(const Options &options, const std::vector<std::string> &others) {
+  const bool isWrong = !options.planRun.plan.empty() && !others.empty();
+  if (isWrong)
+    std::cerr << "occl-run: '" << others.front()
+              << "' is no option, and --plan goes without a program; see occl-run --help\n";
+  return isWrong;
+}
+
 int runPlan(Options &options) {
   occl::run::PlanRunOptions &run = options.planRun;
   run.numRanks = options.numRanks;
@@ -172,11 +185,17 @@ int main(int argc, char **argv) {
   Options options;
   addOptions(app, options);
   app.prefix_command();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    app.exit(error);
+    return error.get_exit_code() == 0 ? 0 : 2;
+  }
 
-  if (isWrongUseOfHosts(options))
+  if (isWrongUseOfHosts(options) || isWrongUseOfPlan(options, app.remaining()))
     return 2;
-  occl::run::askForInsight(options.insight);
+  if (!occl::run::askForInsight(options.insight))
+    return 1;
   int status =
       options.planRun.plan.empty() ? launchProgram(options, app.remaining()) : runPlan(options);
   return occl::run::collectInsight(options.insight) || status != 0 ? status : 1;

@@ -7,7 +7,10 @@
 #include "tools/occl-run/plan_rank.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/core.h>
+#include <limits>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -28,17 +31,29 @@ occlConfig_t configOf(const PlanRunOptions &options) {
   return config;
 }
 
+/// All iterations of a rank. False after an error, which it has printed; the other ranks know.
+bool runRank(const PlanRunOptions &options, const plan::Plan &plan, uint32_t rank, occlComm_t comm,
+             Scoreboard &scoreboard) {
+  try {
+    return PlanRank(options, plan, rank, scoreboard).run(comm);
+  } catch (const std::bad_alloc &) {
+    fmt::print(stderr, "occl-run: rank {}: no memory for {} elements a part\n", rank,
+               options.count);
+    scoreboard.fail();
+    return false;
+  }
+}
+
 /// The exit status of a rank that is a process.
 int runProcess(const PlanRunOptions &options, const plan::Plan &plan, uint32_t rank,
                Scoreboard &scoreboard) {
-  PlanRank self(options, plan, rank, scoreboard);
   occlConfig_t config = configOf(options);
   occlComm_t comm = nullptr;
   if (failed(occlCommInitFromEnv(&comm, &config), "joining the other ranks")) {
     scoreboard.fail();
     return 1;
   }
-  bool success = self.run(comm);
+  bool success = runRank(options, plan, rank, comm, scoreboard);
   return failed(occlCommDestroy(comm), "leaving the communicator") || !success;
 }
 
@@ -51,12 +66,25 @@ int runThreads(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
     threads.emplace_back([&, rank] {
-      bool success = PlanRank(options, plan, rank, scoreboard).run(comms[rank]);
+      bool success = runRank(options, plan, rank, comms[rank], scoreboard);
       status[rank] = failed(occlCommDestroy(comms[rank]), "leaving the communicator") || !success;
     });
   for (std::thread &thread : threads)
     thread.join();
   return *std::max_element(status.begin(), status.end());
+}
+
+/// Whether all sizes in bytes, and those of what a check keeps of each element, are numbers: no
+/// memory is as large as the largest of them.
+bool hasSizes(const PlanRunOptions &options, const plan::Plan &plan) {
+  constexpr uint64_t kMostElements = std::numeric_limits<int64_t>::max() / 16;
+  const auto partsOf = [&](uint64_t chunks) { return chunks / plan.partChunks + 1; };
+  uint64_t parts = 0;
+  for (const plan::RankPlan &rank : plan.ranks)
+    parts =
+        std::max(parts, partsOf(rank.inputChunks) + partsOf(rank.outputChunks) +
+                            partsOf(static_cast<uint64_t>(std::abs(int64_t{rank.inPlaceOffset}))));
+  return options.count <= kMostElements / parts;
 }
 
 /// What would make no sense to start with; true if it printed an error.
@@ -68,6 +96,8 @@ bool isWrongUse(const PlanRunOptions &options, const plan::Plan &plan) {
     problem = "is not valid in place";
   else if (!options.inPlace && !plan.outOfPlace)
     problem = "is valid in place only (--in-place)";
+  else if (!hasSizes(options, plan))
+    problem = fmt::format("has no buffers for --count {}: no memory is that large", options.count);
   if (!problem.empty())
     fmt::print(stderr, "occl-run: the plan {} {}\n", options.plan, problem);
   return !problem.empty();
@@ -157,7 +187,7 @@ int runPlanAsRank(const PlanRunOptions &options) {
   CommScoreboard scoreboard(comm, options.iterations);
   uint32_t rank = 0;
   occlCommRank(comm, &rank);
-  bool success = PlanRank(options, *plan, rank, scoreboard).run(comm) &&
+  bool success = runRank(options, *plan, rank, comm, scoreboard) &&
                  !failed(scoreboard.combine(), "combining what the ranks have found");
   success = !failed(occlCommDestroy(comm), "leaving the communicator") && success;
   if (success && rank == 0)

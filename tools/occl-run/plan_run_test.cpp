@@ -110,6 +110,52 @@ TEST(PlanRun, refusesAPlanForOthers) {
   EXPECT_TRUE(contains(mode, "is not valid in place")) << mode.output;
 }
 
+TEST(PlanRun, refusesWordsThatAreNoOptions) {
+  std::string path = save(ringAllReduce(2), "words.plan.json");
+  for (const char *words : {"--coutn 5", "--iteratons=3", "true", "-- true"}) {
+    Result result = occlRun("--threads --plan " + path + " " + words);
+    EXPECT_EQ(result.status, 2) << words << "\n" << result.output;
+    EXPECT_TRUE(contains(result, "is no option, and --plan goes without a program")) << words;
+    EXPECT_FALSE(contains(result, "bandwidth")) << words << "\n" << result.output;
+  }
+  EXPECT_TRUE(contains(occlRun("--plan " + path + " --coutn 5"), "'--coutn'"));
+  for (const char *words : {"--iterations 0", "--type complex", "--count"})
+    EXPECT_EQ(occlRun("--plan " + path + " " + words).status, 2) << words;
+  EXPECT_EQ(occlRun("--help").status, 0);
+}
+
+TEST(PlanRun, refusesHugeCounts) {
+  const std::string arguments = "--plan " + save(ringAllReduce(2), "huge.plan.json") + " --count ";
+  for (const char *count : {"-1", "18446744073709551616", "ten"}) {
+    Result result = occlRun(arguments + count);
+    EXPECT_EQ(result.status, 2) << result.output;
+    EXPECT_TRUE(contains(result, std::string("--count: '") + count + "' is no whole number"))
+        << result.output;
+  }
+  for (const char *count : {"18446744073709551615", "4611686018427387904", "288230376151711744"})
+    for (const char *how : {"", " --threads", " --no-check", " --type uint8"}) {
+      Result result = occlRun(arguments + count + how);
+      EXPECT_EQ(result.status, 2) << result.output;
+      EXPECT_TRUE(contains(result, std::string("has no buffers for --count ") + count))
+          << result.output;
+    }
+  expectRight(arguments + "010 --threads");
+  EXPECT_TRUE(contains(occlRun(arguments + "010"), "data       10 x float")) << "no octal number";
+}
+
+// Sanitizers end a process that asks for more than there can be.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(PlanRun, saysThatThereIsNoMemory) {
+  const std::string path = save(ringAllReduce(2), "memory.plan.json");
+  for (const char *how : {"", " --threads"}) {
+    Result result = occlRun("--count 1125899906842624 --plan " + path + how);
+    EXPECT_EQ(result.status, 1) << result.output;
+    EXPECT_TRUE(contains(result, ": no memory for 1125899906842624 elements a part"))
+        << result.output;
+  }
+}
+#endif
+
 TEST(PlanRun, refusesDamagedAndWrongPlans) {
   EXPECT_EQ(occlRun("--plan /no/such/file").status, 1);
   std::string path = save(ringAllReduce(3), "cut.plan.json");
@@ -155,9 +201,32 @@ TEST(PlanRun, saysThatNobodyWroteATrace) {
 
 TEST(PlanRun, saysThatTheTraceCannotBeWritten) {
   std::string trace = std::string(std::getenv("TEST_TMPDIR")) + "/missing/job.json";
-  Result result = occlRun("-n 1 --trace " + trace + " -- true");
+  std::string started = std::string(std::getenv("TEST_TMPDIR")) + "/started";
+  Result result = occlRun("-n 1 --trace " + trace + " -- touch " + started);
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result, "occl-run: cannot write '" + trace + "' [E027]")) << result.output;
+  EXPECT_FALSE(std::filesystem::exists(started)) << "it is said before anything is started";
+}
+
+// As of ranks that are killed while they write.
+TEST(PlanRun, leavesOutWhatIsNoWholeEvent) {
+  const std::string trace = std::string(std::getenv("TEST_TMPDIR")) + "/broken.json";
+  const std::string part = trace + ".written";
+  const std::string head = "{\"traceEvents\":[\n";
+  const std::map<std::string, size_t> wholeEvents = {{head + "{\"pid\":0},\n{\"pid\":0,\"na", 1},
+                                                     {head + "{\"pid\":0},\n{\"pid\":1}\n", 2},
+                                                     {head + "{\"pid\":0},\n{\"pid\":1},\n", 2},
+                                                     {"{\"traceEve", 0},
+                                                     {"", 0}};
+  for (const auto &[text, number] : wholeEvents) {
+    std::ofstream(part) << text;
+    Result result =
+        occlRun("-n 1 --trace " + trace + " -- sh -c 'cp " + part + " " + trace + ".$RANK.part'");
+    EXPECT_EQ(result.status, 0) << result.output;
+    EXPECT_TRUE(contains(result, "the trace of rank 0 breaks off")) << text << result.output;
+    std::ifstream file(trace);
+    EXPECT_EQ(nlohmann::json::parse(file)["traceEvents"].size(), number) << text;
+  }
 }
 
 } // namespace
