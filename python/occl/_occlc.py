@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _library
 from ._errors import LibraryError
+from ._plan import cbor
 from .diagnostics import CompileError, Diagnostic, of_json
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _start(arguments: Sequence[str], cwd: str | None) -> subprocess.CompletedPro
     program = executable()
     try:
         done = subprocess.run([str(program), *arguments], cwd=cwd, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace")
+                              capture_output=True, encoding="utf-8", errors="replace")
     except OSError as error:
         raise LibraryError(f"{program} cannot be executed: {error}") from error
     if done.returncode == _FAILED_TO_START or "error while loading shared libraries" in done.stderr:
@@ -67,7 +68,7 @@ def _start(arguments: Sequence[str], cwd: str | None) -> subprocess.CompletedPro
 def on_plan(command: str, plan: bytes, options: Sequence[str]) -> str:
     """Runs a command on a plan, whatever its file was."""
     with folder() as place:
-        path = Path(place) / ("plan.json" if plan[:1] == b"{" else "plan.cbor")
+        path = Path(place) / ("plan.json" if cbor.is_json(plan) else "plan.cbor")
         path.write_bytes(plan)
         return run([command, str(path), *options])[0]
 

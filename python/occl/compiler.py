@@ -75,7 +75,7 @@ def compile(source: _PathLike, *, ranks: int | None = None,
         arguments += ["--topology", os.path.abspath(os.fspath(topology))]
     with _occlc.folder() as folder:
         if _is_text(source):
-            Path(folder, "source.coll").write_text(str(source))
+            Path(folder, "source.coll").write_text(str(source), encoding="utf-8")
             file, cwd = "source.coll", folder
             arguments += ["-I", os.getcwd()]
         else:
@@ -101,7 +101,7 @@ def from_msccl(source: _PathLike, *, implements: str | None = None, root: int | 
     with _occlc.folder() as folder:
         if isinstance(source, str) and source.lstrip()[:1] == "<":
             path = os.path.join(folder, "algorithm.xml")
-            Path(path).write_text(source)
+            Path(path).write_text(source, encoding="utf-8")
         else:
             path = os.fspath(source)
         output = os.path.join(folder, "out.plan.json")
@@ -115,7 +115,7 @@ def from_msccl(source: _PathLike, *, implements: str | None = None, root: int | 
 def format(source: str) -> str:
     """The program in its one canonical layout: `occlc fmt`. CompileError if it has errors."""
     with _occlc.folder() as folder:
-        Path(folder, "source.coll").write_text(source)
+        Path(folder, "source.coll").write_text(source, encoding="utf-8")
         return _occlc.run(["fmt", "source.coll"], folder)[0]
 
 

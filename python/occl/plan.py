@@ -33,7 +33,7 @@ class Plan:
         """The plan's file: JSON or CBOR."""
         self.warnings = warnings
         """What the compiler warned of."""
-        self._is_json = data[:1] == b"{"
+        self._is_json = cbor.is_json(data)
         self._loaded: int | None = None
         self._lock = threading.Lock()
         self._layouts: dict[int, layout.RankLayout] = {}
@@ -142,7 +142,7 @@ class Plan:
         from . import _occlc
 
         options = _occlc.prediction_options(bytes, topology, define)
-        Path(path).write_text(_occlc.on_plan("trace", self.data, options))
+        Path(path).write_text(_occlc.on_plan("trace", self.data, options), encoding="utf-8")
         return Path(path)
 
     def to_msccl(self, path: _PathLike | None = None, *, runtime: str = "msccl") -> str:
@@ -152,7 +152,7 @@ class Plan:
 
         text = _occlc.on_plan("export", self.data, ["--runtime", runtime])
         if path is not None:
-            Path(path).write_text(text)
+            Path(path).write_text(text, encoding="utf-8")
         return text
 
     def _native(self) -> int:

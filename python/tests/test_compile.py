@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import subprocess
+import sys
 import warnings
 
 import pytest
@@ -148,6 +150,35 @@ def test_files(tmp_path, suffix):
     assert loaded.explain(1) == plan.explain(1)
     for same in (copy.copy(plan), pickle.loads(pickle.dumps(plan))):
         assert same.document == plan.document
+
+
+def test_json_may_begin_with_blanks(tmp_path):
+    plan = occl.compile(STAR)
+    path = tmp_path / "blanks.plan.json"
+    path.write_bytes(b" \r\n\t" + plan.data)
+    loaded = occl.load(path)
+    assert loaded.document == plan.document
+    assert loaded.explain(1) == plan.explain(1)
+
+
+def test_programs_are_utf8_in_every_locale(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(r'''import locale, sys
+import occl
+assert locale.getpreferredencoding(False).lower() not in ("utf-8", "utf8")
+text = "// \u00e9\n" + sys.argv[1]
+plan = occl.compile(text)
+assert occl.format(text).startswith("// \u00e9\n")
+try:
+    occl.compile(text.replace("output[0][0]", "output[0][9] /* \u00e9 */"))
+except occl.CompileError as error:
+    assert "/* \u00e9 */" in str(error), ascii(str(error))
+xml = plan.to_msccl(sys.argv[2])
+assert occl.from_msccl(xml.replace("<algo ", "<!-- \u00e9 --><algo ")).ranks == plan.ranks
+''')
+    done = subprocess.run([sys.executable, script, STAR, tmp_path / "star.xml"], capture_output=True, text=True,
+                          env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert done.returncode == 0, done.stderr
 
 
 def test_cbor_is_that_of_the_compiler(tmp_path):

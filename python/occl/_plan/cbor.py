@@ -10,6 +10,11 @@ from .._errors import InvalidPlanError
 _MAX_DEPTH = 32
 
 
+def is_json(data: bytes) -> bool:
+    """Whether a plan's file is JSON, and no CBOR: as the library's reader finds out."""
+    return data.lstrip(b" \t\r\n").startswith(b"{")
+
+
 def decode(data: bytes) -> Any:
     """The value that the data are, all of them. InvalidPlanError says where they are not."""
     try:

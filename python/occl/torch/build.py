@@ -64,7 +64,8 @@ def _compile(output: Path, headers: Path, python_headers: str) -> None:
     root = Path(torch.__file__).parent
     parts = sorted(p for p in SOURCES.rglob("*.cpp"))
     unit = output.with_suffix(".unit.cpp")  # PyTorch's headers are read once for all
-    unit.write_text("".join(f'#include "{p}"\n' for p in parts))
+    unit.write_text("".join(f'#include "{p}"\n' for p in parts), encoding="utf-8",
+                    errors="surrogateescape")
     partial = output.with_suffix(f".{os.getpid()}.tmp")
     command = [
         os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w",
@@ -77,7 +78,7 @@ def _compile(output: Path, headers: Path, python_headers: str) -> None:
         # what torch has, and its streams would crash.
         "-l:libstdc++.so.6"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     except OSError as error:
         raise BuildError(f"PyTorch's backend is compiled once, and the compiler {command[0]} cannot be "
                          f"started ({error.strerror}): install it (Debian: g++), name another one by "
