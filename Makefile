@@ -126,7 +126,7 @@ simulation:
 reference:
 	@tools/setup.sh
 	@$(BAZEL) build //docs/reference:generated
-	@for page in $(BIN)/docs/reference/*.md.generated; do install -m 644 "$$page" "docs/reference/$$(basename "$$page" .generated)"; done
+	@for page in $(BIN)/docs/reference/*.md.generated; do install -m 644 "$$page" "docs/reference/$$(basename "$$page" .generated)" || exit 1; done
 
 mutate-daemon:
 	@tools/setup.sh

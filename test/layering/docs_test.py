@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Pages of docs/ are short enough to be read: at most 2,500 words a page and 80 a paragraph, with a
-diagram, and in the field's terms. README.md has at most 500 words, its examples among them.
+diagram, and in the field's terms. README.md has at most 500 words, its examples among them. Figures
+that were measured are in performance.md and docs/decisions alone.
 
 A paragraph is what stands between blank lines; an item of a list, a row of a table and a block of
 code are one each. A mermaid diagram is none. Runs in the root of the tree; docs/decisions is not
@@ -51,6 +52,17 @@ PRIVATE = {
 # A sentence whose subject is a relative clause: readers look for a noun first. Questions are none.
 RELATIVE_SUBJECT = re.compile(
     r"(?:^|[.;:!?)] +|[*]{2} ?|^- |\| )((?:Who|Whoever|What) [^.?!:|]*)[.!:|]", re.M
+)
+# Likewise in the middle of one: a verb of its own follows the clause's.
+RELATIVE_SECOND = re.compile(
+    r";\s+((?:who|whoever|what)\s(?:[^\s.;:|?!]+\s+)+?(?:is|are|was|were|stays?|wins?|goes)\b[^.;|]*)"
+)
+# What somebody has measured; limits and time-outs are none.
+FIGURE = re.compile(
+    r"\b(?:[\d.,]+|twice|two|three|four|five|six|seven|eight|nine|ten)(?: to [\d.,]+)?"
+    r" times as (?:fast|slow|long)\b"
+    r"|\b(?:takes?|took|taking) (?:about |some |only )?[\d.,]+ ?"
+    r"(?:ns|us|ms|s|seconds|minutes|hours)\b"
 )
 # Words of mermaid's own as names of nodes; what ends a statement, in the text of a message.
 DIAGRAM_TRAP = re.compile(
@@ -117,16 +129,38 @@ def broken_rules(text: str) -> dict[str, list[str]]:
         for private, instead in PRIVATE.items()
         for hit in re.finditer(rf"\b({private})\b", prose(text), re.I)
     ]
-    words += [
-        f'"{hit[1][:40]} ...": begin with a noun'
-        for hit in RELATIVE_SUBJECT.finditer(re.sub(r"^#.*$", "", prose(text), flags=re.M))
-    ]
+    words += relative_subjects(text)
     if words:
         broken["words"] = words
     return broken
 
 
+def relative_subjects(text: str) -> list[str]:
+    text = re.sub(r"^#.*$", "", prose(text), flags=re.M)
+    return [
+        f'"{hit[1][:40]} ...": begin with a noun'
+        for pattern in (RELATIVE_SUBJECT, RELATIVE_SECOND)
+        for hit in pattern.finditer(text)
+    ]
+
+
+def figures(text: str) -> list[str]:
+    return [
+        f'"{hit[0]}": figures are in performance.md and decisions'
+        for hit in FIGURE.finditer(prose(text))
+    ]
+
+
+def self_check() -> None:
+    assert relative_subjects("All is there; what is missing is\nnamed.")
+    assert relative_subjects("What is merged builds.")
+    assert not relative_subjects("It says who waits; what is refused; what fits, and how.")
+    assert figures("It is 1.2 to 1.3 times as fast.") and figures("It takes about 20 seconds of g++.")
+    assert not figures("It ends after 30 s, in four times as many schedules; rounds take a period.")
+
+
 def main() -> int:
+    self_check()
     wrong = []
     pages = sorted(pathlib.Path("docs").glob("*.md"))
     for page in pages:
@@ -154,6 +188,12 @@ def main() -> int:
     words = count(pathlib.Path("README.md").read_text(encoding="utf-8"))
     if not 100 < words <= README_WORDS:
         wrong.append(f"README.md: has {words} words, of at most {README_WORDS}")
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = pathlib.Path(name).read_text(encoding="utf-8")
+        wrong += [f"{name}: {message}" for message in relative_subjects(text)]
+    for page in [*pages, *pathlib.Path("examples").glob("*/README.md")]:
+        if page.name != "performance.md":
+            wrong += [f"{page}: {message}" for message in figures(page.read_text(encoding="utf-8"))]
     if len(pages) < 20:
         wrong.append(f"only {len(pages)} pages were found")
     print("\n".join(wrong))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A folder has at most 25 files, and the includes between folders have no cycle.
+"""A folder has at most 25 files, a file of code at most 600 lines, and the includes between folders have no cycle.
 
 Looks at the tree of the workspace itself, as no target knows all of its files: those that git
 tracks, or, where there is no git, all but what is built.
@@ -17,6 +17,10 @@ MORE = {
     "bench/results": (33, "ten tables of three files each, by name; bench/report.py keeps them ten"),
     "docs": (40, "pages in one list, which link to each other"),
 }
+LINES = 600
+CODE = re.compile(r"\.(h|hpp|c|cpp|cu|cuh|py|sh|bzl|td)$")
+# Files that are to be divided yet. Add none.
+LONG = ("runtime/cuda/resident/executor/intake.h", "test/gpu/daemon/started_test.cpp")
 # Where includes must not go in circles. A folder that belongs to another one's package is one with it.
 ROOMS = ("compiler", "plan", "runtime", "support", "tools")
 PACKAGE = {"plan/verify/checks": "plan/verify"}
@@ -46,6 +50,18 @@ def crowded(files: list[str]) -> list[str]:
         if number > most:
             wrong.append(f"{folder} has {number} files, more than {most}: divide it by subject")
     return wrong
+
+
+def too_long(lines: dict[str, int]) -> list[str]:
+    return [
+        f"{file} has {number} lines, more than {LINES}: divide it by subject"
+        for file, number in sorted(lines.items())
+        if number > LINES and file not in LONG
+    ]
+
+
+def lines_of_code(root: pathlib.Path, files: list[str]) -> dict[str, int]:
+    return {file: (root / file).read_bytes().count(b"\n") for file in files if CODE.search(file)}
 
 
 def includes(root: pathlib.Path, files: list[str]) -> dict[str, dict[str, str]]:
@@ -87,6 +103,7 @@ def circles(graph: dict[str, dict[str, str]]) -> list[str]:
 
 def self_check() -> None:
     assert crowded([f"a/{n}" for n in range(26)]) and not crowded([f"a/{n}" for n in range(25)])
+    assert too_long({"a.h": 601, "b.h": 600}) == ["a.h has 601 lines, more than 600: divide it by subject"]
     assert not circles({"a": {"b": "1", "c": "2"}, "b": {"c": "3"}})
     assert len(circles({"a": {"b": "1"}, "b": {"c": "2"}, "c": {"a": "3"}})) == 1
 
@@ -97,7 +114,7 @@ def main() -> int:
     root = pathlib.Path(os.path.realpath(__file__)).parents[2]
     files = tracked(root)
     graph = includes(root, files)
-    wrong = crowded(files) + circles(graph)
+    wrong = crowded(files) + too_long(lines_of_code(root, files)) + circles(graph)
     if not (root / "WORKSPACE").exists() or len(files) < 1000 or len(graph) < 50:
         wrong.append(f"{root}: only {len(files)} files and {len(graph)} folders that include others were found")
     print("\n".join(wrong))

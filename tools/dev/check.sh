@@ -28,8 +28,11 @@ for file in "${files[@]}"; do
 done
 
 failed=0
-said() { # what, status
+beside=$(mktemp)
+trap 'rm -f "$beside"' EXIT
+said() { # what, status; what was written beside the findings says why it failed
   [ "$2" -eq 0 ] && echo "passed: $1" && return
+  grep -v " warnings* generated" "$beside"
   echo "FAILED: $1"
   failed=1
 }
@@ -41,9 +44,9 @@ includes=(-I. -Ibazel-bin -isystem /usr/lib/llvm-19/include)
 cuda=${CUDA_HOME:-/usr/local/cuda}/include
 [ ! -d "$cuda" ] || includes+=(-isystem "$cuda")
 [ ${#units[@]} -eq 0 ] ||
-  printf '%s\0' "${units[@]}" | xargs -0 -P "$(nproc)" -I{} clang-tidy-19 --quiet {} -- -std=c++20 "${includes[@]}" 2> /dev/null
+  printf '%s\0' "${units[@]}" | xargs -0 -P "$(nproc)" -I{} clang-tidy-19 --quiet {} -- -std=c++20 "${includes[@]}" 2> "$beside"
 said "clang-tidy of ${#units[@]} files" $?
 
-tools/dev/bazel.sh test --test_output=errors --noshow_progress --test_summary=none -- //test/layering/... //test/mutation:mutants_test > /dev/null
+tools/dev/bazel.sh test --test_output=errors --noshow_progress --test_summary=none -- //test/layering/... //test/mutation:mutants_test > "$beside" 2>&1
 said "names, includes, pages, folders (make test says more)" $?
 exit $failed
