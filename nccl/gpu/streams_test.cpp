@@ -304,6 +304,31 @@ TEST_F(Streams, CommunicatorsInOppositeOrdersEnd) {
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << lastError();
 }
 
+/// As servers do: graphs for some counts, and any other count without one, none of which is waited
+/// for.
+TEST_F(Streams, AfterACaptureAnyNumberOfCounts) {
+  constexpr size_t kCounts = 1100; // more than are remembered
+  std::vector<cudaGraphExec_t> graphs(ranks.size());
+  expectSums();
+  inThreads([&](int r) { return capture(r, kCount, graphs[static_cast<size_t>(r)]); });
+  inThreads([&](int r) -> std::string {
+    const Rank &on = at(r);
+    give(r, std::vector<int>(kCount, r + 1));
+    std::string wrong;
+    for (size_t count = 1; count <= kCounts && wrong.empty(); ++count)
+      wrong = check("ncclAllReduce", ncclAllReduce(on.send, on.recv, count, ncclInt32, ncclSum,
+                                                   on.comm, count % 2 ? on.stream : on.other));
+    if (wrong.empty())
+      wrong = synchronize(on.other);
+    if (wrong.empty() && taken(r, kCounts) != std::vector<int>(kCounts, total()))
+      wrong = "the last sum is wrong";
+    return wrong;
+  });
+  inThreads([&](int r) { return replay(r, graphs[static_cast<size_t>(r)], 3); });
+  for (cudaGraphExec_t graph : graphs)
+    EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
 /// The calls of a communicator are one after the other, over all its streams.
 TEST_F(Streams, ACommunicatorInTwoStreams) {
   inThreads([&](int rank) -> std::string {

@@ -166,9 +166,11 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
  * occlInvalidArgument, if it is noticed. The first captured call waits until the calls before it
  * have ended; what was captured is not launched after occlCommDestroy. The first call takes up to
  * 3/8 of the rank's device memory for messages, of an arenaBytes of 128 MiB or more up to 3/4, and
- * each new shape what its tables take; shapes that were not called for long make room, but none
- * once a call has been captured. occlAgain: there is not enough. Ids and priorities are nothing to
- * such calls, and occlCommGetStats, reports and traces have nothing of them.
+ * each new shape what its tables take; shapes that were not called for long make room, but for
+ * those that graphs have captured, and on several machines none once a call has been captured.
+ * occlAgain: there is not enough, or, after a captured call, not as long as a call is in flight.
+ * Ids and priorities are nothing to such calls, and occlCommGetStats, reports and traces have
+ * nothing of them.
  *
  * Such a call is put into its stream whole or not at all: an error leaves the stream as it was, and
  * has no number; but if CUDA refuses what orders the next call behind this one the communicator

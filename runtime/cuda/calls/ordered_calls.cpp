@@ -25,6 +25,10 @@ namespace {
 /// For calls that were made before the first captured one to end.
 constexpr auto kTransition = std::chrono::milliseconds(5000);
 
+/// Shapes that give up their places together: with graphs the device may have to come to an end of
+/// its work each time.
+constexpr size_t kForgottenAtOnce = 64;
+
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
 } // namespace
@@ -152,7 +156,7 @@ Status OrderedCalls::prepare(bool isCaptured) {
   // The first captured call: from here on the device gives the numbers.
   Status status = awaitNumbered();
   hasGraphs = status.ok();
-  graphsSince = numCalls;
+  graphsSince = numEagerOver = numCalls;
   return status;
 }
 
@@ -161,6 +165,19 @@ StatusOr<uint64_t> OrderedCalls::numFinished() const {
   auto ordinals = connectors->ordinals();
   return ordinals.ok() ? StatusOr<uint64_t>(*std::ranges::min_element(*ordinals))
                        : ordinals.status();
+}
+
+/// Calls below that number are over, but for those that graphs have captured. With graphs no number
+/// on the device says so, but each eager call runs behind the one before and leaves an event.
+StatusOr<uint64_t> OrderedCalls::numOver() {
+  if (!hasGraphs)
+    return numFinished();
+  auto isOver = turns.isOver();
+  if (!isOver.ok())
+    return isOver.status();
+  if (*isOver)
+    numEagerOver = numCalls;
+  return numEagerOver;
 }
 
 /// Replays take their numbers on the device: those that the host has given must have been used.
@@ -186,7 +203,10 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
   if (auto found = shapes.find(key); found != shapes.end())
     return &found->second;
-  // All places are taken: the oldest shape that is over gives up its own.
+  // What is over is noted while it costs nothing, so that later nobody has to wait for that.
+  if (hasGraphs)
+    (void)numOver();
+  // All places are taken: the oldest shapes that are over give up theirs.
   if (shapes.size() == kPartPlace && !forgetOldest())
     return Status(StatusCode::Again, "calls of " + std::to_string(kPartPlace) +
                                          " kinds, counts and types are in flight or in graphs");
@@ -234,27 +254,34 @@ OrderedCalls::makeShape(const daemon::CollectiveSpec &spec) {
   }
 }
 
-/// Of those that no kernel uses any more, the one that was called the longest ago.
+/// Of those that no kernel uses any more, the ones that were called the longest ago.
 bool OrderedCalls::forgetOldest() {
-  // With graphs nobody knows which shapes replays still use.
-  auto finished = numFinished();
-  if (!finished.ok() || hasGraphs)
+  // The sending thread looks for a call's shape at its place, and with graphs nobody here knows for
+  // which calls it still will.
+  if (hasGraphs && settings.crossing)
     return false;
-  auto oldest = shapes.end();
-  for (auto known = shapes.begin(); known != shapes.end(); ++known)
-    if (known->second.lastCall < *finished &&
-        (oldest == shapes.end() || known->second.lastCall < oldest->second.lastCall))
-      oldest = known;
-  if (oldest == shapes.end())
+  auto over = numOver();
+  if (!over.ok())
     return false;
+  std::vector<std::pair<uint64_t, Key>> old; // by their last calls
+  for (const auto &[key, known] : shapes)
+    if (!known.isCaptured && known.lastCall < *over)
+      old.emplace_back(known.lastCall, key);
+  const auto end = old.begin() + static_cast<ptrdiff_t>(std::min(old.size(), kForgottenAtOnce));
+  std::ranges::partial_sort(old, end, {}, &std::pair<uint64_t, Key>::first);
+  std::for_each(old.begin(), end, [this](const auto &each) { forget(each.second); });
+  return !old.empty();
+}
+
+void OrderedCalls::forget(const Key &key) {
+  const auto found = shapes.find(key);
   // The report goes first, since the place may soon be another shape's.
   {
     std::lock_guard reported(reporting);
-    reports[oldest->second.place].reset();
+    reports[found->second.place].reset();
   }
-  freePlaces.push_back(oldest->second.place);
-  shapes.erase(oldest);
-  return true;
+  freePlaces.push_back(found->second.place);
+  shapes.erase(found);
 }
 
 Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
@@ -292,10 +319,9 @@ StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const std::array<c
   const bool needsCopy = known.aliasing.needsCopy(buffers[0], buffers[1]);
   if (bytes == 0 || (scale->isNone() && !needsCopy))
     return scaling;
-  // With graphs no call is known to be over.
-  const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
   auto memory = scaledInputs.memoryFor(
-      {numCalls, isCaptured, known.shape->collective().isDirect, finished}, bytes);
+      {numCalls, isCaptured, known.shape->collective().isDirect, [this] { return numOver(); }},
+      bytes);
   if (!memory.ok())
     return memory.status();
   return Scaling{known.spec->type, *scale, buffers[0], *memory, bytes / sizeOf(known.spec->type)};
@@ -330,12 +356,28 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
 
 StatusOr<bool> OrderedCalls::isOver() {
   std::lock_guard lock(calls);
+  return areOver();
+}
+
+StatusOr<bool> OrderedCalls::isOverNow() {
+  std::unique_lock lock(calls, std::try_to_lock);
+  return lock.owns_lock() ? areOver() : StatusOr<bool>(false);
+}
+
+StatusOr<bool> OrderedCalls::areOver() {
   if (!connectors)
     return true;
+  OnDevice on(settings.device);
+  // With graphs eager calls may stand in their streams, and take no number before they begin.
+  auto over = hasGraphs ? numOver() : StatusOr<uint64_t>(numCalls);
+  if (!over.ok())
+    return over.status();
+  if (*over < numCalls)
+    return false;
   auto ordinals = connectors->ordinals();
   if (!ordinals.ok())
     return ordinals.status();
-  // With graphs the words alone say whether a replay runs.
+  // Of replays the words alone say whether they run.
   return hasGraphs
              ? std::ranges::none_of(*ordinals, [](uint64_t word) { return isReplaying(word); })
              : *std::ranges::min_element(*ordinals) >= numCalls;

@@ -53,6 +53,8 @@ public:
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
+  /// The same, but false at once while another thread makes a call.
+  StatusOr<bool> isOverNow();
   /// Of all calls so far that have a deadline; 0: none has.
   std::chrono::milliseconds longestTimeout();
   /// What kernels execute that call themselves by that place; null: nothing.
@@ -86,11 +88,14 @@ private:
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
   Status enterCrossing(const daemon::CollectiveSpec &spec, uint32_t place);
   bool forgetOldest();
+  void forget(const Key &key);
   Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
                       bool isCaptured) const;
   StatusOr<Scaling> scalingOf(const Known &known, const std::array<char *, 2> &buffers,
                               const InputFactor &factor, bool isCaptured);
   StatusOr<uint64_t> numFinished() const;
+  StatusOr<uint64_t> numOver();
+  StatusOr<bool> areOver();
   Status awaitNumbered();
   /// How a call comes behind the one before. Of a captured one the graph says that.
   struct Turn {
@@ -126,6 +131,7 @@ private:
   uint64_t numCalls;
   bool hasGraphs = false;
   uint64_t graphsSince = 0;             // their first number, with graphs
+  uint64_t numEagerOver = 0;            // with graphs: eager calls below that number are over
   std::chrono::milliseconds longest{0}; // timeout
   /// Eager calls have been made in several streams: from then on, or with graphs, each leaves an
   /// event behind.

@@ -26,4 +26,12 @@ Status StreamTurns::end(cudaStream_t stream) {
   return status;
 }
 
+StatusOr<bool> StreamTurns::isOver() const {
+  const cudaError_t state = last ? cudaEventQuery(last) : cudaSuccess;
+  if (state == cudaErrorNotReady)
+    return false;
+  Status status = toStatus(state, "asking whether a turn is over");
+  return status.ok() ? StatusOr<bool>(true) : StatusOr<bool>(status);
+}
+
 } // namespace occl::cuda

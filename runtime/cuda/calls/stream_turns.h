@@ -22,6 +22,9 @@ public:
   Status begin(cudaStream_t stream);
   /// Behind its last one. SystemError.
   Status end(cudaStream_t stream);
+  /// Whether the last one that has ended so is over, with all before it; true if there was none.
+  /// Does not wait. SystemError.
+  StatusOr<bool> isOver() const;
 
 private:
   cudaEvent_t last = nullptr; // behind the last turn; null: there was none

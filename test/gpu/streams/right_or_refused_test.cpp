@@ -221,6 +221,38 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
     });
 }
 
+/// As where a program captures some calls and makes others of any count: the captured one is there
+/// when all others have given up their places.
+TEST(RightOrRefused, AfterACaptureAnyNumberOfCounts) {
+  inTwo("any-number-of-counts", [](Rank &rank) -> std::string {
+    constexpr uint64_t kCounts = 2500; // twice as many as are kept
+    const plan::Plan plan = plan::testing::oneShotAllReduce(kRanks);
+    cudaGraphExec_t instance = nullptr;
+    std::string wrong = rank.instantiate(plan, {&instance, 1});
+    for (char *input : rank.inputs)
+      cudaMemset(input, static_cast<int>(1 + rank.number), kBytes);
+    for (uint64_t count = 1; count <= kCounts && wrong.empty(); ++count) {
+      rank.use(plan, count);
+      occlResult_t result = occlAgain; // while the call before is in flight
+      for (const auto end = std::chrono::steady_clock::now() + 20s;
+           result == occlAgain && std::chrono::steady_clock::now() < end;)
+        result = rank.call(count % 2);
+      if (result != occlSuccess)
+        wrong = "count " + std::to_string(count) + ": " + occlGetLastError();
+      if (wrong.empty() && count % 500 == 0)
+        wrong = rank.synchronize();
+      if (wrong.empty() && count % 500 == 0)
+        wrong = rank.check(count % 2, 3, count);
+    }
+    if (!wrong.empty())
+      return wrong;
+    cudaMemset(rank.outputs[0], 0, kBytes);
+    cudaGraphLaunch(instance, rank.streams[0]);
+    wrong = rank.synchronize();
+    return wrong.empty() ? rank.check(0, 3, kFew) : wrong;
+  });
+}
+
 TEST(RightOrRefused, DestroyingBesideAReplay) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
