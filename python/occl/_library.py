@@ -69,6 +69,7 @@ _PROTOTYPES: dict[str, list[object]] = {
     "occlCollectiveGetStats": [_P, c_uint64, POINTER(_abi.CollectiveStats)],
     "occlCollectiveGetBlockStats": [_P, c_uint64, c_uint32, POINTER(_abi.BlockStats)],
     "occlCommGetCollectives": [_P, POINTER(c_uint64), c_size_t, POINTER(c_size_t)],
+    "occlCommIsBusy": [_P, POINTER(c_int)],
     "occlCommReport": [_P, c_char_p, c_size_t, POINTER(c_size_t)],
     "occlReportOnSignal": [c_int, c_char_p],
     "occlTraceStart": [_P, c_char_p],

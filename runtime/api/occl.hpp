@@ -404,6 +404,12 @@ public:
   /// Records until stopTrace(), which writes the file.
   void startTrace(const std::string &path) { check(occlTraceStart(handle(), path.c_str())); }
   void stopTrace() { check(occlTraceStop(handle())); }
+  /// Whether something of this rank may be in flight.
+  bool isBusy() const {
+    int busy = 0;
+    check(occlCommIsBusy(handle(), &busy));
+    return busy != 0;
+  }
   /// Who waits for whom, now.
   std::string report() const {
     size_t length = 0;

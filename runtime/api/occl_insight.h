@@ -84,6 +84,12 @@ OCCL_API occlResult_t occlCollectiveGetBlockStats(occlComm_t comm, uint64_t id, 
 OCCL_API occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capacity,
                                              size_t *count);
 
+/* Into *isBusy 1 if something that this rank has called is in flight, or may be, else 0: on devices
+ * also what stands in streams, and replays of graphs whose kernels have begun; while another thread
+ * makes a call, and if the device does not say, it is 1. Reads from the device, which is not asked
+ * while its kernels are known to wait; it answers when a copy from it would be over. */
+OCCL_API occlResult_t occlCommIsBusy(occlComm_t comm, int *isBusy);
+
 /* Who waits for whom, now: for every thread block that waits the rank, the collective, the
  * instruction, its source line, what it waits for and for how long; and who has not submitted what
  * others wait for. Text into buffer (always terminated), its full length without the terminator

@@ -101,6 +101,9 @@ public:
   virtual ~DeviceRank() = default;
   /// Waits for what is in flight, no longer than its timeouts.
   virtual void drain() = 0;
+  /// Whether something of it may be in flight; also if the device does not say, while another
+  /// thread makes a call, and while so many kernels wait that the device may not answer.
+  virtual bool isBusy() = 0;
 
   /// Maps the memory of the other ranks, which all have been made, and makes what calls need.
   virtual Status connect() = 0;

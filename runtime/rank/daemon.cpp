@@ -44,11 +44,9 @@ void Daemon::drain() {
   Executor executor(*core.device);
   const auto patience = drainPatience({core.options.timeout}, kDrainGrace);
   Deadline deadline(patience);
-  // What has failed waits for no room any more.
-  const auto isOpen = [&] { return collectives.beginDeferred() || core.hasOpen(); };
   // Work goes on here, as peers may wait for this rank's part of it.
-  executor.runUntil([&] { return !isOpen() || deadline.passed(); });
-  if (isOpen()) {
+  executor.runUntil([&] { return !isBusy() || deadline.passed(); });
+  if (isBusy()) {
     core.fabric->failUnless([&]() -> Status {
       return {StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
                                        " has destroyed its communicator, and what it had in flight "
@@ -58,7 +56,7 @@ void Daemon::drain() {
     core.settleFailure();
   }
   // After a failure all that is open ends as soon as nobody has claimed a task of it.
-  executor.runUntil([&] { return !isOpen(); });
+  executor.runUntil([&] { return !isBusy(); });
 }
 
 Daemon::~Daemon() {

@@ -34,6 +34,8 @@ public:
   /// Waits until nothing of it is in flight: that takes no longer than the deadlines of what is,
   /// and what callbacks take to return.
   void drain();
+  /// Whether something of it is in flight; what has failed waits for no room any more.
+  bool isBusy() { return collectives.beginDeferred() || core.hasOpen(); }
 
   uint32_t rank() const { return core.fabric->rank(); }
   uint32_t numRanks() const { return core.fabric->numRanks(); }

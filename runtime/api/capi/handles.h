@@ -40,6 +40,7 @@ struct occlComm {
   /// Nothing is in flight.
   ~occlComm() { watching.end(); }
 
+  bool isBusy() { return daemon->isBusy() || (gpu && gpu->isBusy()); }
   std::string report() { return gpu ? gpu->report() : daemon->insight().report(); }
   /// "'grad3' (id 3)".
   std::string nameOf(uint64_t id) { return gpu ? gpu->nameOf(id) : daemon->lookUp(id).name; }

@@ -109,6 +109,15 @@ occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
   });
 }
 
+occlResult_t occlCommIsBusy(occlComm_t comm, int *isBusy) {
+  if (!comm || !isBusy)
+    return reportInvalid("occlCommIsBusy", "comm and isBusy must not be NULL");
+  return guarded("occlCommIsBusy", comm, [&]() -> Status {
+    *isBusy = comm->isBusy() ? 1 : 0;
+    return {};
+  });
+}
+
 occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size_t *length) {
   if (!comm || (!buffer && capacity != 0))
     return reportInvalid("occlCommReport",

@@ -72,6 +72,8 @@ public:
   /// Waits until nothing is open and all callbacks have returned: no longer than deadlines and
   /// callbacks take.
   void drain();
+  /// Requests that have not ended.
+  uint64_t countOpen();
 
   /// See ResidentDaemon::lookAfter().
   void lookAfter();
@@ -238,7 +240,6 @@ private:
   void callAll(const std::vector<Call *> &ended);
   void callBack(std::unique_ptr<Call> call);
   static void callBackOnThread(void *call, uint32_t);
-  uint64_t countOpen();
 
   // What it waits for: resident_insight.cpp.
   transport::WaitEdge edgeOf(const resident::TenantWait &wait,

@@ -287,6 +287,18 @@ void CudaRank::drain() {
   await(*partitioned);
 }
 
+/// The device is not asked while it may not answer: kernels that wait have said so by then, and
+/// take some milliseconds to say that they do not any more.
+bool CudaRank::isBusy() {
+  constexpr auto kPatience = std::chrono::milliseconds(20);
+  for (Deadline deadline(kPatience); watch->mayHoldUp(); sleepFor(std::chrono::milliseconds(1)))
+    if (deadline.passed())
+      return true;
+  const auto areOver = [](const StatusOr<bool> &isOver) { return isOver.ok() && *isOver; };
+  return residents->countOpen() != 0 || !areOver(ordered->isOverNow()) ||
+         !areOver(transfers->isOverNow()) || !areOver(partitioned->isOver());
+}
+
 ShapeContext CudaRank::context() {
   ArenaSpace &space = hostSpace ? *hostSpace : *deviceSpace;
   return {*memory, space, *deviceSpace, fabric.rank(), fabric.numRanks(), maxBlocks};

@@ -30,6 +30,7 @@ public:
   ~CudaRank() override;
 
   void drain() override;
+  bool isBusy() override;
   Status connect() override;
   Status callInStream(const daemon::CollectiveSpec &spec, const Buffers &buffers,
                       void *stream) override {

@@ -485,6 +485,15 @@ Status StreamTransfers::awaitNumbered() {
 
 StatusOr<bool> StreamTransfers::isOver() {
   std::lock_guard lock(calls);
+  return areOver();
+}
+
+StatusOr<bool> StreamTransfers::isOverNow() {
+  std::unique_lock lock(calls, std::try_to_lock);
+  return lock.owns_lock() ? areOver() : StatusOr<bool>(false);
+}
+
+StatusOr<bool> StreamTransfers::areOver() {
   if (!hasGraphs && std::ranges::none_of(turns, &Turn::isUsed))
     return true;
   if (!hasGraphs)

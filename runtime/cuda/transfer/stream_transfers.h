@@ -52,6 +52,8 @@ public:
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
+  /// The same, but false at once while another thread makes a call.
+  StatusOr<bool> isOverNow();
   /// After which a kernel that waits gives up; kNoDeadline: never.
   std::chrono::milliseconds longestTimeout() const { return timeout; }
   /// Of a kernel of transfers that gave up.
@@ -99,6 +101,7 @@ private:
   Status awaitNumbered();
   StatusOr<std::vector<DirectionState>> states();
   StatusOr<bool> areNumbersReached();
+  StatusOr<bool> areOver();
   static StatusOr<std::shared_ptr<Event>> record(cudaStream_t stream);
   Turn &turnOf(const TransferDirection &direction) {
     return turns[direction.peer * 2 + (direction.isSend ? 1 : 0)];

@@ -144,6 +144,10 @@ Status HostWatch::checkConnections(bool mayQueueBehindOwn) const {
   return isHeldAlready ? Status() : status;
 }
 
+bool HostWatch::mayHoldUp() const {
+  return waitingOnDevices().waitingNow(*words) != 0 || !checkConnections(false).ok();
+}
+
 /// What keeps things from starting, to follow a report.
 std::string HostWatch::describeDevice() const {
   return describeConnections(device, waitingOnDevices().count(device), connections) +

@@ -46,6 +46,9 @@ public:
   /// some milliseconds. mayQueueBehindOwn: the stream is that of the rank's last call, so if calls
   /// of the rank wait it is held already.
   Status checkConnections(bool mayQueueBehindOwn) const;
+  /// Whether the rank's kernels have said that they wait, or so many on the device that no
+  /// connection may be left for what the device is asked.
+  bool mayHoldUp() const;
   /// Makes everything that waits leave.
   void endAll();
   /// Something of this rank may still be executed: what kernels have of it is never freed.

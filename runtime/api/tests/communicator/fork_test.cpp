@@ -167,6 +167,7 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
   static occlRequest_t request = 1;
   static occlComm_t made = nullptr;
   static occlStats_t stats{};
+  static int isBusy = 0;
   static occlCollectiveStats_t collectiveStats{};
   static occlBlockStats_t blockStats{};
   stats.size = sizeof stats;
@@ -198,6 +199,7 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
       {"occlCollectiveGetBlockStats",
        [=] { return occlCollectiveGetBlockStats(comm, kId, OCCL_ALL_BLOCKS, &blockStats); }},
       {"occlCommGetCollectives", [=] { return occlCommGetCollectives(comm, nullptr, 0, &length); }},
+      {"occlCommIsBusy", [=] { return occlCommIsBusy(comm, &isBusy); }},
       {"occlCommReport", [=] { return occlCommReport(comm, nullptr, 0, &length); }},
       {"occlTraceStart", [=] { return occlTraceStart(comm, "/dev/null"); }},
       {"occlTraceStop", [=] { return occlTraceStop(comm); }},

@@ -51,6 +51,28 @@ void reduce(occlComm_t comm, Job &job, uint32_t rank) {
   ASSERT_EQ(occlWait(comm, request), occlSuccess) << occlGetLastError();
 }
 
+TEST(Busy, IsWhoHasSomethingInFlight) {
+  Ranks ranks(2);
+  const auto isBusy = [&](uint32_t rank) {
+    int busy = -1;
+    EXPECT_EQ(occlCommIsBusy(ranks[rank], &busy), occlSuccess) << occlGetLastError();
+    return busy;
+  };
+  EXPECT_EQ(occlCommIsBusy(ranks[0], nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlCommIsBusy(nullptr, nullptr), occlInvalidArgument);
+  Job job(kId, handleOf(plan::testing::oneShotAllReduce(2)), 100);
+  occlRequest_t requests[2];
+  EXPECT_EQ(isBusy(0), 0);
+  ASSERT_EQ(job.submit(ranks[0], 0, &requests[0]), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(isBusy(0), 1);
+  EXPECT_EQ(isBusy(1), 0);
+  ASSERT_EQ(job.submit(ranks[1], 1, &requests[1]), occlSuccess) << occlGetLastError();
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_EQ(occlWait(ranks[r], requests[r]), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(isBusy(0), 0);
+  EXPECT_EQ(isBusy(1), 0);
+}
+
 TEST(Counters, ARankOnItsOwn) {
   Ranks ranks(1);
   plan::Plan plan = plan::testing::oneShotAllReduce(1);
