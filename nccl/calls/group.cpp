@@ -34,10 +34,7 @@ void add(Batches &batches, const std::shared_ptr<Comm> &comm, const Operation &o
 }
 
 /// What a rank sends to itself waits for ever if nothing of the same group receives it.
-Outcome checkSelf(const Batch &batch) {
-  uint32_t numRanks = 0, rank = 0;
-  if (batch.transfers.empty() || !batch.comm->shapeIfKnown(numRanks, rank))
-    return {};
+Outcome checkSelf(const Batch &batch, uint32_t rank) {
   int64_t open = 0;
   for (const Operation &operation : batch.transfers)
     if (operation.peer == rank)
@@ -45,6 +42,25 @@ Outcome checkSelf(const Batch &batch) {
   return open == 0 ? Outcome()
                    : invalidUsage("a rank that sends to itself, or receives from itself, does both "
                                   "in one group");
+}
+
+/// The ranks that operations name: that a split or shrunk communicator has them is not known when
+/// they are called. One that could not be made says so where it is used.
+Outcome checkRanks(const Batch &batch) {
+  uint32_t numRanks = 0, rank = 0;
+  if (!batch.comm->shape(numRanks, rank).ok())
+    return {};
+  const auto refuse = [&](const char *what, uint32_t number) {
+    return invalidArgument(std::string(what) + " is " + std::to_string(number) +
+                           ", the communicator has " + std::to_string(numRanks) + " ranks");
+  };
+  for (const Operation &operation : batch.collectives)
+    if (operation.call.root >= numRanks)
+      return refuse("root", operation.call.root);
+  for (const Operation &operation : batch.transfers)
+    if (operation.peer >= numRanks)
+      return refuse("peer", operation.peer);
+  return checkSelf(batch, rank);
 }
 
 /// As for occlGroupEnd, with what collectives have of each rank.
@@ -61,10 +77,15 @@ uint64_t bytesOf(const Batches &batches) {
   return sent != 0 ? sent : received;
 }
 
+/// Ranks may name communicators in different orders, and what they have in one stream waits for
+/// each other: so all begin them in one order, by what only ranks of a communicator have in common.
 Outcome launch(std::span<Batch> batches) {
   for (const Batch &batch : batches)
-    if (Outcome checked = checkSelf(batch); !checked.ok())
+    if (Outcome checked = checkRanks(batch); !checked.ok())
       return checked;
+  if (batches.size() > 1)
+    std::ranges::stable_sort(batches, {},
+                             [](const Batch &batch) { return batch.comm->lineage.name; });
   return batches.empty() ? Outcome() : streams().launch(batches);
 }
 

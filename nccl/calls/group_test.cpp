@@ -315,6 +315,60 @@ TEST(Groups, ExecuteWhatTheyHaveOfACommunicatorDestroyedInside) {
   });
 }
 
+TEST(Groups, NameCommunicatorsInAnyOrderAlsoInOneStream) {
+  Ranks first(2), second(2);
+  eachRank(2, [&](int rank) {
+    auto stream = HostStream::make();
+    int values[2] = {1, 10};
+    for (int round = 0; round < 4; ++round) {
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      for (int which : {(rank + round) % 2, (rank + round + 1) % 2})
+        ASSERT_EQ(ncclAllReduce(&values[which], &values[which], 1, ncclInt32, ncclSum,
+                                which == 0 ? first[rank] : second[rank], stream->handle()),
+                  ncclSuccess);
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << ncclGetLastError(nullptr);
+    }
+    stream->synchronize();
+    EXPECT_EQ(values[0], 16);
+    EXPECT_EQ(values[1], 160);
+  });
+}
+
+/// In whichever place of the group: the others' peers wait for nothing.
+TEST(Groups, WithATransferThatIsRefusedLateBeginNothingOfAnyCommunicator) {
+  Ranks ranks(2), others(2);
+  std::atomic<int> numNamed = 0;
+  eachRank(2, [&](int rank) {
+    ncclComm_t alone = nullptr;
+    int value = rank, other = -1;
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    if (rank == 1) // until then nobody knows how large the other rank's part is
+      while (numNamed == 0)
+        std::this_thread::yield();
+    ASSERT_EQ(ncclCommSplit(ranks[rank], rank, 0, &alone, nullptr), ncclSuccess);
+    if (rank == 0) {
+      ASSERT_EQ(ncclSend(&value, 1, ncclInt32, 1, alone, nullptr), ncclSuccess);
+      ASSERT_EQ(ncclSend(&value, 1, ncclInt32, 1, others[rank], nullptr), ncclSuccess);
+    }
+    numNamed = 1;
+    EXPECT_EQ(ncclGroupEnd(), rank == 0 ? ncclInvalidArgument : ncclSuccess);
+    if (rank == 0) {
+      EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("peer is 1, the communicator has 1"),
+                std::string::npos)
+          << ncclGetLastError(nullptr);
+    }
+    // It is as if there had been no group.
+    value = 7 + rank;
+    ASSERT_EQ(rank == 0 ? ncclSend(&value, 1, ncclInt32, 1, others[rank], nullptr)
+                        : ncclRecv(&other, 1, ncclInt32, 0, others[rank], nullptr),
+              ncclSuccess)
+        << ncclGetLastError(nullptr);
+    EXPECT_EQ(other, rank == 0 ? -1 : 7);
+    EXPECT_EQ(allReduceOnce(ranks[rank]), "");
+    EXPECT_EQ(ncclCommDestroy(alone), ncclSuccess);
+  });
+}
+
 TEST(Streams, KeepTheOrderOfACommunicatorsCalls) {
   Ranks ranks(2);
   eachRank(2, [&](int rank) {

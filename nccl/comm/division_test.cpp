@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <thread>
 
 using namespace occl::nccl;
@@ -88,6 +90,36 @@ TEST(Split, IsUsedBeforeItHasComeTogetherAndSplitAgain) {
     expectShape(single, 0, 1);
     EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(single), ncclSuccess);
+  });
+}
+
+TEST(Split, RefusesRanksThatItDoesNotHaveOnceItIsKnownWhichItHas) {
+  Ranks ranks(2);
+  std::atomic<int> numCalled = 0;
+  eachRank(2, [&](int rank) {
+    int x = rank, y = -1;
+    ncclComm_t alone = nullptr;
+    const std::function<ncclResult_t()> calls[] = {
+        [&] { return ncclBcast(&x, 1, ncclInt32, 1, alone, nullptr); },
+        [&] { return ncclReduce(&x, &y, 1, ncclInt32, ncclSum, 1, alone, nullptr); },
+        [&] { return ncclRecv(&x, 1, ncclInt32, 1, alone, nullptr); },
+        [&] { return ncclSend(&x, 1, ncclInt32, 0, alone, nullptr); }}; // to oneself alone
+    for (int i = 0; i < 4; ++i) {
+      while (rank == 1 && numCalled <= i) // it comes together when the other's call is made
+        std::this_thread::yield();
+      ASSERT_EQ(ncclCommSplit(ranks[rank], rank, 0, &alone, nullptr), ncclSuccess);
+      if (rank == 0) {
+        ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+        ASSERT_EQ(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, ranks[0], nullptr), ncclSuccess);
+        ASSERT_EQ(calls[i](), ncclSuccess) << i;
+        ++numCalled;
+        EXPECT_EQ(ncclGroupEnd(), i == 3 ? ncclInvalidUsage : ncclInvalidArgument) << i;
+        EXPECT_EQ(x, 0);
+      }
+      EXPECT_EQ(allReduceOnce(alone), ""); // it is as if there had been no group
+      EXPECT_EQ(allReduceOnce(ranks[rank]), "");
+      EXPECT_EQ(ncclCommDestroy(alone), ncclSuccess);
+    }
   });
 }
 

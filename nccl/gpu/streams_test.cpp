@@ -2,6 +2,8 @@
 #include "nccl/gpu/device_ranks.h"
 #include "nccl/testing/ranks.h"
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -16,6 +18,7 @@ protected:
   std::string capture(int rank, const std::function<ncclResult_t()> &call, cudaGraphExec_t &graph);
   /// A sum of ints from send to recv.
   std::string capture(int rank, size_t count, cudaGraphExec_t &graph);
+  std::string captureGroup(int rank, cudaGraphExec_t &graph);
   std::string replay(int rank, cudaGraphExec_t graph, int times);
   /// A further communicator of the same ranks.
   std::vector<ncclComm_t> makeComms();
@@ -327,6 +330,95 @@ TEST_F(Streams, AfterACaptureAnyNumberOfCounts) {
   inThreads([&](int r) { return replay(r, graphs[static_cast<size_t>(r)], 3); });
   for (cudaGraphExec_t graph : graphs)
     EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+/// A stream of a group has something late in it, and the other one waits for that as well.
+TEST_F(Streams, OfAGroupWaitForEachOther) {
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    std::atomic<bool> isLate = true;
+    cudaEvent_t end = nullptr;
+    const size_t half = kCount * sizeof(int);
+    give(rank, std::vector<int>(2 * kCount, rank + 1));
+    std::string wrong = check("cudaEventCreate", cudaEventCreate(&end));
+    const auto wait = [](void *late) {
+      while (*static_cast<std::atomic<bool> *>(late))
+        std::this_thread::yield();
+    };
+    if (wrong.empty())
+      wrong = check("cudaLaunchHostFunc", cudaLaunchHostFunc(on.other, wait, &isLate));
+    if (wrong.empty())
+      wrong = check("ncclGroupStart", ncclGroupStart());
+    for (const bool isFirst : {true, false})
+      if (wrong.empty())
+        wrong =
+            check("ncclAllReduce", ncclAllReduce(on.send + (isFirst ? 0 : half),
+                                                 on.recv + (isFirst ? 0 : half), kCount, ncclInt32,
+                                                 ncclSum, on.comm, isFirst ? on.stream : on.other));
+    if (wrong.empty())
+      wrong = check("ncclGroupEnd", ncclGroupEnd());
+    if (wrong.empty())
+      wrong = check("cudaEventRecord", cudaEventRecord(end, on.stream));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (wrong.empty() && cudaEventQuery(end) != cudaErrorNotReady)
+      wrong = "the first stream does not wait for the second one";
+    isLate = false;
+    const std::string ended = synchronize(on.other);
+    if (wrong.empty())
+      wrong = ended;
+    if (wrong.empty() && taken(rank, 2 * kCount) != std::vector<int>(2 * kCount, total()))
+      wrong = "a sum is wrong";
+    cudaEventDestroy(end);
+    return wrong;
+  });
+}
+
+/// Its streams are branches of the graph.
+TEST_F(Streams, AGroupInTwoStreamsIsReplayed) {
+  std::vector<cudaGraphExec_t> graphs(ranks.size());
+  expectSums();
+  inThreads([&](int r) { return captureGroup(r, graphs[static_cast<size_t>(r)]); });
+  inThreads([&](int r) -> std::string {
+    for (int i = 0; i < 4; ++i) {
+      give(r, std::vector<int>(2 * kCount, r + 1 + 7 * i));
+      std::string wrong =
+          check("cudaGraphLaunch", cudaGraphLaunch(graphs[static_cast<size_t>(r)], at(r).stream));
+      if (!wrong.empty())
+        return wrong;
+      if (taken(r, 2 * kCount) != std::vector<int>(2 * kCount, total() + size() * 7 * i))
+        return "replay " + std::to_string(i) + " is wrong";
+    }
+    return "";
+  });
+  for (cudaGraphExec_t graph : graphs)
+    EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+/// A sum in the rank's stream, and another one of the same group in its other stream.
+std::string Streams::captureGroup(int rank, cudaGraphExec_t &graph) {
+  const Rank &on = at(rank);
+  cudaEvent_t fork = nullptr, join = nullptr;
+  cudaEventCreate(&fork);
+  cudaEventCreate(&join);
+  const size_t half = kCount * sizeof(int);
+  std::string wrong = capture(
+      rank,
+      [&] {
+        cudaEventRecord(fork, on.stream);
+        cudaStreamWaitEvent(on.other, fork, 0);
+        ncclGroupStart();
+        ncclAllReduce(on.send, on.recv, kCount, ncclInt32, ncclSum, on.comm, on.stream);
+        ncclAllReduce(on.send + half, on.recv + half, kCount, ncclInt32, ncclSum, on.comm,
+                      on.other);
+        const ncclResult_t result = ncclGroupEnd();
+        cudaEventRecord(join, on.other);
+        cudaStreamWaitEvent(on.stream, join, 0);
+        return result;
+      },
+      graph);
+  cudaEventDestroy(fork);
+  cudaEventDestroy(join);
+  return wrong;
 }
 
 /// The calls of a communicator are one after the other, over all its streams.

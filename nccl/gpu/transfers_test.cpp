@@ -74,6 +74,46 @@ TEST_F(TransfersOnDevice, AllToAllOfManyInOneGroup) {
   }
 }
 
+/// What the group has of the other one takes place, as its peers count on it.
+TEST_F(TransfersOnDevice, OneCommunicatorOfAGroupHasFailedAndTheOtherGoesOn) {
+  std::vector<ncclComm_t> others(ranks.size());
+  const std::vector<int> devices(ranks.size(), 0);
+  ASSERT_EQ(ncclCommInitAll(others.data(), size(), devices.data()), ncclSuccess) << lastError();
+  std::vector<int> onHost(10);
+  EXPECT_NE(
+      ncclAllReduce(onHost.data(), at(0).recv, 10, ncclInt32, ncclSum, at(0).comm, at(0).stream),
+      ncclSuccess);
+  for (const Rank &rank : ranks)
+    ASSERT_NE(failureOf(rank.comm), ncclSuccess);
+  constexpr size_t kCount = 5000;
+  for (int r = 0; r < size(); ++r)
+    give(r, valuesOf(r, kCount));
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    const ncclComm_t other = others[static_cast<size_t>(rank)];
+    const int next = (rank + 1) % size(), before = (rank + size() - 1) % size();
+    ncclGroupStart();
+    for (ncclComm_t comm : {on.comm, other}) {
+      char *to = comm == other ? on.recv : on.recv + kBytes / 2;
+      ncclSend(on.send, kCount, ncclInt32, next, comm, on.stream);
+      ncclRecv(to, kCount, ncclInt32, before, comm, on.stream);
+    }
+    if (ncclGroupEnd() == ncclSuccess)
+      return "the group's end says nothing of the failure";
+    std::string wrong = synchronize(on.stream);
+    ncclResult_t state = ncclInternalError;
+    if (wrong.empty())
+      wrong = check("ncclCommGetAsyncError", ncclCommGetAsyncError(other, &state));
+    if (wrong.empty() && state != ncclSuccess)
+      wrong = "the other one has failed, too: " + lastError();
+    if (wrong.empty() && taken(rank, kCount) != valuesOf(before, kCount))
+      wrong = "it has received something else";
+    return wrong;
+  });
+  for (ncclComm_t comm : others)
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << lastError();
+}
+
 TEST_F(TransfersOnDevice, OtherCountsAreInvalidUsageOnBothSides) {
   if (size() < 2)
     GTEST_SKIP() << "one rank";

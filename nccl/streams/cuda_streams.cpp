@@ -1,12 +1,13 @@
-// CUDA's streams. The driver is looked for when the first communicator is made, so that a program
-// that loads this library and makes none needs none.
+// CUDA's streams.
 #include "nccl/comm/comm.h"
 #include "nccl/fallback/pass_on.h"
+#include "nccl/streams/cuda_driver.h"
+#include "nccl/streams/joined_streams.h"
 #include "nccl/streams/streams.h"
 #include "runtime/api/occl_transfer.h"
 
+#include <algorithm>
 #include <chrono>
-#include <dlfcn.h>
 #include <string>
 #include <thread>
 
@@ -14,75 +15,30 @@ namespace occl::nccl {
 
 namespace {
 
-/// The functions of the driver that are called here. Zero is success for all of them. The program
-/// may have any copy of the CUDA runtime, or several; there is one driver, which knows the device
-/// that each of them has made current.
-struct Driver {
-  int (*init)(unsigned) = nullptr;
-  int (*deviceCount)(int *) = nullptr;
-  int (*currentContext)(void **) = nullptr;
-  int (*currentDevice)(int *) = nullptr;
-  int (*deviceOf)(int *, int) = nullptr;
-  int (*retainContext)(void **, int) = nullptr;
-  int (*setContext)(void *) = nullptr;
-  int (*allocate)(uint64_t *, size_t) = nullptr;
-  int (*release)(uint64_t) = nullptr;
-  int (*errorName)(int, const char **) = nullptr;
-  bool isThere = false;
-
-  std::string nameOf(int error) const {
-    const char *name = nullptr;
-    return errorName(error, &name) == 0 && name ? name : "error " + std::to_string(error);
-  }
-};
-
-Driver load() {
-  Driver driver;
-  void *library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (!library)
-    return driver;
-  driver.isThere = true;
-  auto get = [&](const char *name, auto &function) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    driver.isThere = driver.isThere && function;
-  };
-  get("cuInit", driver.init);
-  get("cuDeviceGetCount", driver.deviceCount);
-  get("cuCtxGetCurrent", driver.currentContext);
-  get("cuCtxGetDevice", driver.currentDevice);
-  get("cuDeviceGet", driver.deviceOf);
-  get("cuDevicePrimaryCtxRetain", driver.retainContext);
-  get("cuCtxSetCurrent", driver.setContext);
-  get("cuMemAlloc_v2", driver.allocate);
-  get("cuMemFree_v2", driver.release);
-  get("cuGetErrorName", driver.errorName);
-  return driver;
-}
-
 class CudaStreams : public StreamKind {
 public:
   /// A thread that has chosen none has device 0, as for the runtime.
   Outcome currentDevice(int &device) override {
     device = 0;
     void *context = nullptr;
-    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    Outcome outcome = driver.call("cuInit", [&] { return driver.init(0); });
     if (outcome.ok())
-      outcome = call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
+      outcome = driver.call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
     if (!outcome.ok() || !context)
       return outcome;
-    return call("cuCtxGetDevice", [&] { return driver.currentDevice(&device); });
+    return driver.call("cuCtxGetDevice", [&] { return driver.currentDevice(&device); });
   }
   Outcome numDevices(int &number) override {
-    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    Outcome outcome = driver.call("cuInit", [&] { return driver.init(0); });
     if (!outcome.ok())
       return outcome;
-    return call("cuDeviceGetCount", [&] { return driver.deviceCount(&number); });
+    return driver.call("cuDeviceGetCount", [&] { return driver.deviceCount(&number); });
   }
   Outcome makeCurrent(int device) override {
-    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    Outcome outcome = driver.call("cuInit", [&] { return driver.init(0); });
     int number = 0;
     if (outcome.ok())
-      outcome = call("cuDeviceGet", [&] { return driver.deviceOf(&number, device); });
+      outcome = driver.call("cuDeviceGet", [&] { return driver.deviceOf(&number, device); });
     return outcome.ok() ? setPrimaryContext(number) : outcome;
   }
   void configure(occlConfig_t &config, int device) override {
@@ -97,53 +53,47 @@ public:
     std::vector<Connected> own;
     Outcome first = launchOthers(batches, own);
     launchCollectives(own);
-    std::vector<Connected> withTransfers;
+    std::vector<Connected *> withTransfers;
     for (Connected &connected : own) {
       if (!connected.outcome.ok())
         fail(connected, connected.outcome);
       else if (!connected.batch.transfers.empty())
-        withTransfers.push_back(connected);
+        withTransfers.push_back(&connected);
+    }
+    Outcome ofTransfers = launchTransfers(withTransfers);
+    for (Connected &connected : own) {
+      if (const Outcome joined = connected.streams.end(); !joined.ok()) {
+        fail(connected, joined);
+        ofTransfers = ofTransfers.ok() ? joined : ofTransfers;
+      }
       if (first.ok())
         first = connected.outcome;
     }
-    Outcome outcome = launchTransfers(withTransfers);
-    if (!outcome.ok())
-      for (Connected &connected : withTransfers)
-        fail(connected, outcome);
-    return first.ok() ? outcome : first;
+    return first.ok() ? ofTransfers : first;
   }
 
   Outcome allocate(void *&memory, size_t bytes) override {
     if (Outcome outcome = makeContextCurrent(); !outcome.ok())
       return outcome;
     uint64_t address = 0;
-    Outcome outcome = call("cuMemAlloc", [&] { return driver.allocate(&address, bytes); });
+    Outcome outcome = driver.call("cuMemAlloc", [&] { return driver.allocate(&address, bytes); });
     memory = reinterpret_cast<void *>(address);
     return outcome;
   }
   Outcome release(void *memory) override {
     if (Outcome outcome = makeContextCurrent(); !outcome.ok())
       return outcome;
-    return call("cuMemFree", [&] { return driver.release(reinterpret_cast<uint64_t>(memory)); });
+    return driver.call("cuMemFree",
+                       [&] { return driver.release(reinterpret_cast<uint64_t>(memory)); });
   }
 
 private:
-  template <class Call> Outcome call(const char *name, Call toDriver) {
-    if (!driver.isThere)
-      return {ncclUnhandledCudaError, "CUDA's driver, libcuda.so.1, is not found. Without GPUs set "
-                                      "OCCL_NCCL_HOST=1, for buffers in host memory"};
-    const int error = toDriver();
-    return error == 0
-               ? Outcome()
-               : Outcome{ncclUnhandledCudaError, std::string(name) + ": " + driver.nameOf(error)};
-  }
-
   /// Of the current device, as the runtime does at a thread's first call that needs one.
   Outcome makeContextCurrent() {
     void *context = nullptr;
-    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    Outcome outcome = driver.call("cuInit", [&] { return driver.init(0); });
     if (outcome.ok())
-      outcome = call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
+      outcome = driver.call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
     if (!outcome.ok() || context)
       return outcome;
     return setPrimaryContext(0);
@@ -151,11 +101,11 @@ private:
 
   Outcome setPrimaryContext(int device) {
     void *context = nullptr;
-    Outcome outcome =
-        call("cuDevicePrimaryCtxRetain", [&] { return driver.retainContext(&context, device); });
+    Outcome outcome = driver.call("cuDevicePrimaryCtxRetain",
+                                  [&] { return driver.retainContext(&context, device); });
     if (!outcome.ok())
       return outcome;
-    return call("cuCtxSetCurrent", [&] { return driver.setContext(context); });
+    return driver.call("cuCtxSetCurrent", [&] { return driver.setContext(context); });
   }
 
   /// A kernel's access to anything else is the end of the process's work on the device.
@@ -179,17 +129,18 @@ private:
   struct Connected {
     Batch &batch;
     occlComm_t comm;
+    JoinedStreams streams;
     size_t numLaunched = 0; // of the collectives
     Outcome outcome;        // of the next one, if that is in no stream
   };
 
-  static void fail(Connected &connected, const Outcome &outcome) {
+  static void fail(const Connected &connected, const Outcome &outcome) {
     if (!connected.batch.comm->isAborted())
       connected.batch.comm->fail(outcome);
   }
 
   /// Those of the other library's communicators, in one group of it; the rest into `own`.
-  static Outcome launchOthers(std::span<Batch> batches, std::vector<Connected> &own) {
+  Outcome launchOthers(std::span<Batch> batches, std::vector<Connected> &own) {
     std::vector<const Batch *> others;
     Outcome first;
     for (Batch &batch : batches) {
@@ -202,7 +153,7 @@ private:
       if (outcome.ok() && executor.other)
         others.push_back(&batch);
       else if (outcome.ok())
-        own.push_back({batch, executor.own, 0, {}});
+        own.push_back({batch, executor.own, JoinedStreams(driver), 0, {}});
     }
     Outcome outcome = passOn(others);
     return first.ok() ? outcome : first;
@@ -214,9 +165,11 @@ private:
   static void launchCollectives(std::vector<Connected> &all) {
     for (Connected &connected : all)
       connected.batch.comm->operationsAreUnseen();
+    for (Connected &connected : all) // before any of them: they may have streams in common
+      connected.outcome = connected.streams.begin(connected.batch, connected.batch.comm->device);
     std::vector<Connected *> refused;
     for (Connected &connected : all)
-      if (launchOf(connected) == occlAgain)
+      if (connected.outcome.ok() && launchOf(connected) == occlAgain)
         refused.push_back(&connected);
     if (!refused.empty())
       launchAgain(std::move(refused));
@@ -260,19 +213,36 @@ private:
     return occlSuccess;
   }
 
-  /// All communicators' together: none may wait in its stream for another's.
-  static Outcome launchTransfers(const std::vector<Connected> &members) {
+  static bool hasFailed(const Connected *member) { return !member->batch.comm->asyncError().ok(); }
+
+  /// All communicators' together: none may wait in its stream for another's. What is left out is of
+  /// those that have failed.
+  static Outcome launchTransfers(std::vector<Connected *> members) {
+    Outcome first;
+    if (members.size() > 1)
+      std::erase_if(members, [&](const Connected *member) {
+        const bool isOut = hasFailed(member);
+        if (isOut && first.ok())
+          first = member->batch.comm->asyncError();
+        return isOut;
+      });
     if (members.empty())
-      return {};
+      return first;
     Outcome outcome = outcomeOf(occlGroupStart());
-    for (const Connected &member : members)
+    for (const Connected *member : members)
       if (outcome.ok())
-        outcome = addTransfers(member.comm, member.batch.transfers);
+        outcome = addTransfers(member->comm, member->batch.transfers);
     const Outcome ended = outcomeOf(occlGroupEnd());
-    return outcome.ok() ? ended : outcome;
+    if (outcome.ok())
+      outcome = ended;
+    // If one has failed meanwhile the others' are in their streams; if none has, nothing is.
+    if (!outcome.ok() && std::ranges::none_of(members, hasFailed))
+      for (const Connected *member : members)
+        fail(*member, outcome);
+    return first.ok() ? outcome : first;
   }
 
-  const Driver driver = load();
+  const CudaDriver driver = CudaDriver::load();
 };
 
 } // namespace

@@ -53,34 +53,32 @@ void failThoseOf(const Outcome &ended, const std::vector<Batch *> &taking) {
 /// All transfers of the batches progress together, whatever their communicators.
 void executeTransfers(std::vector<Batch> &batches) {
   std::vector<Batch *> taking;
-  occlGroupStart();
+  const Batch *refusedBy = nullptr;
   Outcome refused;
-  Batch *refusedBy = nullptr;
+  occlGroupStart();
   for (Batch &batch : batches) {
-    if (refusedBy)
-      continue;
     for (Operation &each : batch.transfers)
       each.stream = nullptr; // its turn has come: for OCCL it is of no stream
     Executor executor;
-    Outcome outcome = batch.comm->connected(executor);
-    if (outcome.ok())
-      outcome = addTransfers(executor.own, batch.transfers);
-    if (outcome.ok()) {
-      taking.push_back(&batch);
-    } else {
-      refused = outcome;
-      refusedBy = &batch;
+    if (Outcome outcome = batch.comm->connected(executor); !outcome.ok()) {
+      fail(batch, outcome); // the others' peers know nothing of it
+      continue;
     }
+    taking.push_back(&batch);
+    if (refused.ok())
+      refused = addTransfers(executor.own, batch.transfers);
+    if (!refused.ok() && !refusedBy)
+      refusedBy = &batch;
   }
   const Outcome ended = outcomeOf(occlGroupEnd());
-  if (refusedBy) { // OCCL begins nothing of such a group
-    fail(*refusedBy, refused);
-    for (Batch *batch : taking)
-      fail(*batch, {refused.result,
-                    "another communicator's transfer in the group was refused: " + refused.text});
-    return;
-  }
-  if (!ended.ok())
+  for (Batch *batch : taking)
+    if (refusedBy) // OCCL begins nothing of such a group
+      fail(*batch, batch == refusedBy
+                       ? refused
+                       : Outcome{refused.result, "another communicator's transfer in the group was "
+                                                 "refused: " +
+                                                     refused.text});
+  if (!refusedBy && !ended.ok())
     failThoseOf(ended, taking);
 }
 

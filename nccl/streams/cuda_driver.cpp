@@ -1,0 +1,42 @@
+#include "nccl/streams/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <type_traits>
+
+namespace occl::nccl {
+
+std::string CudaDriver::nameOf(int error) const {
+  const char *name = nullptr;
+  return errorName(error, &name) == 0 && name ? name : "error " + std::to_string(error);
+}
+
+CudaDriver CudaDriver::load() {
+  CudaDriver driver;
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library)
+    return driver;
+  driver.isThere = true;
+  auto get = [&](const char *name, auto &function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    driver.isThere = driver.isThere && function;
+  };
+  get("cuInit", driver.init);
+  get("cuDeviceGetCount", driver.deviceCount);
+  get("cuCtxGetCurrent", driver.currentContext);
+  get("cuCtxGetDevice", driver.currentDevice);
+  get("cuDeviceGet", driver.deviceOf);
+  get("cuDevicePrimaryCtxRetain", driver.retainContext);
+  get("cuDevicePrimaryCtxRelease_v2", driver.releaseContext);
+  get("cuCtxSetCurrent", driver.setContext);
+  get("cuMemAlloc_v2", driver.allocate);
+  get("cuMemFree_v2", driver.release);
+  get("cuEventCreate", driver.makeEvent);
+  get("cuEventRecord", driver.recordEvent);
+  get("cuStreamWaitEvent", driver.awaitEvent);
+  get("cuEventDestroy_v2", driver.destroyEvent);
+  get("cuThreadExchangeStreamCaptureMode", driver.exchangeCaptureMode);
+  get("cuGetErrorName", driver.errorName);
+  return driver;
+}
+
+} // namespace occl::nccl
