@@ -3,6 +3,7 @@
 #include "nccl/base/at_exit.h"
 #include "nccl/base/environment.h"
 #include "nccl/base/threads.h"
+#include "nccl/comm/busy.h"
 #include "nccl/fallback/other_comm.h"
 #include "support/nvtx/ranges.h"
 
@@ -11,8 +12,11 @@
 namespace occl::nccl {
 
 Comm::~Comm() {
-  if (executor.own)
-    occlCommDestroy(executor.own);
+  if (!executor.own)
+    return;
+  if (executor.isAcross && !isHostMode())
+    awaitIdle(executor.own);
+  occlCommDestroy(executor.own);
 }
 
 void Comm::setShape(uint32_t withRanks, uint32_t asRank) {
@@ -72,6 +76,18 @@ Outcome Comm::begin(Connect connect) {
 
 Outcome Comm::connected(Executor &with) {
   std::unique_lock lock(mutex);
+  return connected(lock, with);
+}
+
+Outcome Comm::beginOperations(Executor &with) {
+  std::unique_lock lock(mutex);
+  Outcome outcome = connected(lock, with);
+  if (outcome.ok() && with.own)
+    ++inFlight;
+  return outcome;
+}
+
+Outcome Comm::connected(std::unique_lock<std::mutex> &lock, Executor &with) {
   changed.wait(lock, [&] { return state != State::Connecting || aborted; });
   if (aborted)
     return invalidUsage("the communicator was aborted");
@@ -166,17 +182,19 @@ void Comm::fail(const Outcome &outcome) {
 }
 
 void Comm::abort() {
-  std::shared_ptr<OtherComm> other;
+  Executor with;
+  bool isBusy = false;
   {
     std::lock_guard lock(mutex);
-    aborted = true;
-    if (executor.own && (inFlight > 0 || unseen))
-      occlCommAbort(executor.own);
-    other = executor.other;
+    aborted = true; // nothing more begins
+    with = executor;
+    isBusy = inFlight > 0 || divisionsBegun != divisionsEnded;
     changed.notify_all();
   }
-  if (other) // which may take a while
-    other->abort();
+  if (with.own && (isBusy || (!isHostMode() && isBusyOnDevice(shared_from_this(), with.own))))
+    occlCommAbort(with.own);
+  if (with.other) // which may take a while
+    with.other->abort();
 }
 
 void Comm::destroyOther() {
@@ -197,14 +215,6 @@ Outcome Comm::endOperations() {
   if (with.own)
     occlCommAbort(with.own);
   return {};
-}
-
-void Comm::operationsAreUnseen() {
-  if (unseen.load(std::memory_order_relaxed))
-    return;
-  // Under the lock, so that an abort comes before it or sees it.
-  std::lock_guard lock(mutex);
-  unseen.store(true, std::memory_order_relaxed);
 }
 
 void Comm::operationsBegin() {

@@ -27,7 +27,7 @@ class OtherComm;
 struct Executor {
   occlComm_t own = nullptr;
   std::shared_ptr<OtherComm> other;
-  bool isAcross = false; // OCCL's, of ranks on several machines
+  bool isAcross = false; // OCCL's, of ranks on several machines, or made of such a one
 };
 
 /// Held by its handle, by the thread that connects it, and by all that is in flight; the executor's
@@ -51,6 +51,8 @@ public:
   /// Waits until it has connected; OCCL's communicator is valid while *this is. An error if that
   /// has failed, or of the abort.
   Outcome connected(Executor &with);
+  /// The same; OCCL's counts as in flight from then on, until operationsEnd().
+  Outcome beginOperations(Executor &with);
   bool isConnecting();
   /// Waits for the end of that no longer than so. Whether it has come, or was aborted.
   bool awaitConnected(std::chrono::steady_clock::time_point until);
@@ -73,8 +75,8 @@ public:
   /// An operation has failed: so has the communicator, here and on other ranks.
   void fail(const Outcome &outcome);
 
-  /// Ends what is in flight. If there is nothing, other ranks hear nothing of it; those that still
-  /// wait for this one to come hear that it does not.
+  /// Ends what is in flight, a division too. If there is nothing, other ranks hear nothing of it;
+  /// those that still wait for this one to come hear that it does not.
   void abort();
   bool isAborted() const { return aborted; }
   /// When nobody calls it any more: destroys the other library's communicator on this thread,
@@ -84,8 +86,6 @@ public:
   /// communicator can only be shrunk, aborted and destroyed.
   Outcome endOperations();
 
-  /// For streams that do not say when operations end: from here on abort ends them everywhere.
-  void operationsAreUnseen();
   /// Counts what is in flight.
   void operationsBegin();
   void operationsEnd();
@@ -125,12 +125,13 @@ private:
   enum class State { Connecting, Connected, Failed };
 
   void connectBy(Connect connect);
+  Outcome connected(std::unique_lock<std::mutex> &lock, Executor &with);
   Outcome reportOnce(const Outcome &outcome);
 
   std::mutex mutex;
   std::condition_variable changed;
   State state = State::Connecting;
-  std::atomic<bool> aborted = false, finalized = false, unseen = false;
+  std::atomic<bool> aborted = false, finalized = false;
   bool isErrorReported = false;
   Executor executor;
   std::atomic<bool> shapeKnown = false; // from then on the two do not change

@@ -57,15 +57,21 @@ Outcome shrink(Comm &parent, const int *excluded, int numExcluded, ncclComm_t *h
                          if (of.other)
                            return of.other->shrink({without.begin(), without.end()}, flags,
                                                    to.config, endOf(to), made.other);
-                         if (of.isAcross && !isHostMode()) // before anything of it ends
+                         // Before anything of it ends. So is one whose ranks are all on one
+                         // machine, if it is made of one across: OCCL does not shrink it either.
+                         if (of.isAcross && !isHostMode())
                            return invalidUsage("communicators of several machines do not shrink on "
                                                "GPUs yet: make one of the ranks that are left");
                          if (flags == NCCL_SHRINK_ABORT)
                            if (Outcome ended = old.endOperations(); !ended.ok())
                              return ended;
+                         occlConfig_t with = occlConfig(old.device, numRanks, to.config);
+                         if (of.isAcross) // its set-up has the deadline that it had
+                           with.timeoutMs = OCCL_NO_TIMEOUT;
+                         made.isAcross = of.isAcross;
                          return outcomeOf(occlCommShrink(of.own, without.data(),
                                                          static_cast<uint32_t>(without.size()),
-                                                         nullptr, &made.own));
+                                                         &with, &made.own));
                        });
 }
 

@@ -66,9 +66,10 @@ void endApart(std::shared_ptr<Comm> last) {
   // What frees it is given two seconds by the device, and the exit of the process waits for that.
   static constexpr auto kOfDevice = 3s, kAtExit = 5s, kToLetGo = 1s;
   const int device = last->device;
+  const size_t inGroups = placesInGroup(last);
   auto holds = std::make_unique<HoldsExit>(kAtExit);
   auto counted = std::make_unique<Ending>(device);
-  startThread([last = std::move(last), inGroups = placesInGroup(last), holds = std::move(holds),
+  startThread([last = std::move(last), inGroups, holds = std::move(holds),
                counted = std::move(counted)]() mutable {
     awaitOthersOf(last, inGroups, Clock::now() + kToLetGo);
     last.reset();

@@ -216,9 +216,14 @@ TEST(Abort, WhileACommunicatorIsDivided) {
     ncclComm_t half = nullptr;
     ASSERT_EQ(ncclCommSplit(ranks[0], 0, 0, &half, nullptr), ncclSuccess);
     ASSERT_NE(half, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until it waits for the other rank
     EXPECT_EQ(ncclCommAbort(half), ncclSuccess);
     expectGone(half);
     EXPECT_EQ(ncclCommAbort(std::exchange(ranks[0], nullptr)), ncclSuccess);
+    // The other rank never divides it, and hears of the abort when it needs this one.
+    int x = 1;
+    EXPECT_EQ(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, ranks[1], nullptr), ncclRemoteError);
+    EXPECT_EQ(stateOf(ranks[1]), ncclRemoteError);
   });
 }
 

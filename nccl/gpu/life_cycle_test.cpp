@@ -171,6 +171,60 @@ TEST_F(LifeCycle, AbortEndsWhatWaitsForAMissingRank) {
   expectSums();
 }
 
+/// The others go on with what does not need it.
+TEST_F(LifeCycle, AbortOfAnIdleCommunicatorIsNoFailureOfOthers) {
+  start(3);
+  expectSums();
+  bounded([&] {
+    EXPECT_EQ(ncclCommAbort(std::exchange(at(0).comm, nullptr)), ncclSuccess) << lastError();
+    std::this_thread::sleep_for(300ms); // they would have heard of it
+    for (int r = 1; r < size(); ++r) {
+      ncclResult_t state = ncclInternalError;
+      EXPECT_EQ(ncclCommGetAsyncError(at(r).comm, &state), ncclSuccess);
+      EXPECT_EQ(state, ncclSuccess) << r << ": " << lastError();
+    }
+  });
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    if (rank == 0)
+      return "";
+    give(rank, std::vector<int>(1000, rank));
+    std::string wrong =
+        rank == 1 ? check("ncclSend", ncclSend(on.send, 1000, ncclInt32, 2, on.comm, on.stream))
+                  : check("ncclRecv", ncclRecv(on.recv, 1000, ncclInt32, 1, on.comm, on.stream));
+    if (wrong.empty())
+      wrong = synchronize(on.stream);
+    return wrong.empty() && rank == 2 && taken(rank, 1000) != std::vector<int>(1000, 1)
+               ? "it has received something else"
+               : wrong;
+  });
+}
+
+/// With fewer thread blocks on one rank alone the ranks call different things, which is said.
+TEST_F(LifeCycle, ShrinkTakesItsConfiguration) {
+  constexpr size_t kLarge = 5'000'001;
+  start(3);
+  std::vector<ncclComm_t> fewer(2);
+  inThreads([&](int rank) -> std::string {
+    if (rank == 2)
+      return "";
+    const auto self = static_cast<size_t>(rank);
+    int without[] = {2};
+    ncclConfig_t config = kNcclConfigInitializer;
+    config.maxCTAs = rank == 0 ? 16 : config.maxCTAs;
+    std::string wrong =
+        check("ncclCommShrink", ncclCommShrink(at(rank).comm, without, 1, &fewer[self], &config,
+                                               NCCL_SHRINK_DEFAULT));
+    if (!wrong.empty())
+      return wrong;
+    ncclAllReduce(at(rank).send, at(rank).recv, kLarge, ncclFloat32, ncclSum, fewer[self],
+                  at(rank).stream);
+    return failureOf(fewer[self]) == ncclInvalidUsage ? "" : "it has had no effect: " + lastError();
+  });
+  for (ncclComm_t comm : fewer)
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess) << lastError();
+}
+
 /// Whether they are still connecting or have waiting kernels: what is made right after goes on.
 TEST_F(LifeCycle, NewCommunicatorsRightAfterAborts) {
   for (auto pause : {0ms, 0ms, 20ms, 300ms}) {

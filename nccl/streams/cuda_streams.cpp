@@ -51,6 +51,7 @@ public:
   /// Of every communicator, also where another one's fails: peers wait for them.
   Outcome launch(std::span<Batch> batches) override {
     std::vector<Connected> own;
+    const Ends ends{own};
     Outcome first = launchOthers(batches, own);
     launchCollectives(own);
     std::vector<Connected *> withTransfers;
@@ -133,6 +134,14 @@ private:
     size_t numLaunched = 0; // of the collectives
     Outcome outcome;        // of the next one, if that is in no stream
   };
+  /// As long as they are launched they are in flight: who aborts ends them.
+  struct Ends {
+    std::vector<Connected> &own;
+    ~Ends() {
+      for (const Connected &connected : own)
+        connected.batch.comm->operationsEnd();
+    }
+  };
 
   static void fail(const Connected &connected, const Outcome &outcome) {
     if (!connected.batch.comm->isAborted())
@@ -142,10 +151,12 @@ private:
   /// Those of the other library's communicators, in one group of it; the rest into `own`.
   Outcome launchOthers(std::span<Batch> batches, std::vector<Connected> &own) {
     std::vector<const Batch *> others;
+    others.reserve(batches.size());
+    own.reserve(batches.size());
     Outcome first;
     for (Batch &batch : batches) {
       Executor executor;
-      Outcome outcome = batch.comm->connected(executor);
+      Outcome outcome = batch.comm->beginOperations(executor);
       if (!outcome.ok() && !batch.comm->isAborted())
         batch.comm->fail(outcome);
       if (first.ok())
@@ -163,8 +174,6 @@ private:
   /// the device's connections are held by calls that wait, may wait for those of the group that
   /// come after it: so they are launched first.
   static void launchCollectives(std::vector<Connected> &all) {
-    for (Connected &connected : all)
-      connected.batch.comm->operationsAreUnseen();
     for (Connected &connected : all) // before any of them: they may have streams in common
       connected.outcome = connected.streams.begin(connected.batch, connected.batch.comm->device);
     std::vector<Connected *> refused;

@@ -1,0 +1,15 @@
+// Whether something of a communicator is in flight on its device, of which streams say nothing.
+#pragma once
+
+#include "nccl/comm/comm.h"
+
+namespace occl::nccl {
+
+/// What `comm` has in `own`, of a device; true also if that is not known within half a second.
+/// Waits no longer, whatever runs there.
+bool isBusyOnDevice(std::shared_ptr<Comm> comm, occlComm_t own);
+
+/// Returns when nothing is in flight, or it has failed.
+void awaitIdle(occlComm_t own);
+
+} // namespace occl::nccl
