@@ -12,6 +12,8 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using occl::communicator::testing::Processes;
@@ -160,6 +162,26 @@ TEST(Fallback, BlocksAsTheProgramWantsIt) {
                               "ncclCommFinalize\nncclCommDestroy\n";
     EXPECT_NE(calls.find(right), std::string::npos) << calls;
   }
+}
+
+/// One thread waits in the other library's state, and another one ends what it waits for.
+TEST(Fallback, AsksNothingOfACommunicatorThatWasAborted) {
+  auto prepare = [](int rank) {
+    becomeMachine(rank);
+    setenv("OTHER_NCCL_FINALIZES_FOR_EVER", "1", 1);
+  };
+  eachProcess(2, prepare, [](ncclComm_t comm, int rank) -> std::string {
+    if (std::string wrong = allReduce(comm, rank, 2); !wrong.empty())
+      return wrong;
+    ncclResult_t finalized = ncclSuccess;
+    std::thread waits([&] { finalized = ncclCommFinalize(comm); });
+    usleep(50000);
+    std::string wrong = ncclCommAbort(comm) == ncclSuccess ? "" : where("ncclCommAbort");
+    waits.join();
+    return wrong.empty() && finalized != ncclInvalidUsage
+               ? "ncclCommFinalize is " + std::to_string(finalized)
+               : wrong;
+  });
 }
 
 TEST(Fallback, OfEveryCommunicatorIsWhatAllAsksFor) {

@@ -27,18 +27,22 @@ Outcome OtherComm::settle(ncclResult_t result, const Failure &failure) const {
   auto wait = std::chrono::microseconds(20);
   constexpr auto kMost = std::chrono::microseconds(2000);
   while (result == ncclInProgress) {
-    if (aborted)
-      return invalidUsage("the communicator was aborted");
     if (failure)
       if (Outcome outcome = failure(); !outcome.ok())
         return outcome;
     std::this_thread::sleep_for(wait);
     wait = std::min(2 * wait, kMost);
-    const ncclResult_t asked = nccl.ncclCommGetAsyncError(comm, &result);
-    if (asked != ncclSuccess)
-      return nccl.outcomeOf(asked);
+    if (Outcome outcome = poll(result); !outcome.ok())
+      return outcome;
   }
   return nccl.outcomeOf(result);
+}
+
+/// What it says of itself, unless it was aborted.
+Outcome OtherComm::poll(ncclResult_t &state) const {
+  std::lock_guard lock(living);
+  return aborted ? invalidUsage("the communicator was aborted")
+                 : nccl.outcomeOf(nccl.ncclCommGetAsyncError(comm, &state));
 }
 
 Outcome OtherComm::settle(ncclResult_t result) const { return settle(result, {}); }
@@ -174,11 +178,9 @@ Outcome OtherComm::shape(uint32_t &numRanks, uint32_t &rank) const {
 }
 
 Outcome OtherComm::asyncError() const {
-  if (aborted)
-    return invalidUsage("the communicator was aborted");
   ncclResult_t result = ncclSuccess;
-  if (ncclResult_t asked = nccl.ncclCommGetAsyncError(comm, &result); asked != ncclSuccess)
-    return nccl.outcomeOf(asked);
+  if (Outcome outcome = poll(result); !outcome.ok())
+    return outcome;
   return result == ncclInProgress ? Outcome() : nccl.outcomeOf(result);
 }
 
@@ -191,6 +193,7 @@ Outcome OtherComm::finalize(bool isWaitedFor) {
 }
 
 void OtherComm::abort() {
+  std::lock_guard lock(living);
   if (!aborted.exchange(true))
     nccl.ncclCommAbort(comm);
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -61,8 +62,13 @@ private:
   static Outcome finish(ncclResult_t result, const Failure &failure,
                         std::shared_ptr<OtherComm> &made);
 
+  Outcome poll(ncclResult_t &state) const;
+
   const bool isBlocking;
   ncclComm_t comm = nullptr;
+  /// Held where the communicator is asked by threads that nobody orders behind what aborts it, and
+  /// so frees it.
+  mutable std::mutex living;
   std::atomic<bool> aborted = false, finalized = false;
 };
 

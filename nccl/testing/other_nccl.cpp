@@ -1,6 +1,8 @@
 // Another NCCL for tests: ranks of one machine, host memory, calls that return when they have
 // ended. It writes the names of the functions that are called to the file OTHER_NCCL_LOG.
-// OTHER_NCCL_VERSION is its version, OTHER_NCCL_FAIL the rank whose ncclCommInitRankConfig fails.
+// OTHER_NCCL_VERSION is its version, OTHER_NCCL_FAIL the rank whose ncclCommInitRankConfig fails;
+// with OTHER_NCCL_FINALIZES_FOR_EVER ncclCommFinalize has no end. What is called after
+// ncclCommAbort ends the process: NCCL has freed the communicator then.
 #include "nccl/abi/later.h"
 
 #include <algorithm>
@@ -58,7 +60,7 @@ struct ncclComm {
   std::string name;
   uint64_t calls = 0, splits = 0, grown = 0;
   std::vector<float> scalars; // of pre-multiplied sums
-  bool isAborted = false, isFinalized = false;
+  std::atomic<bool> isAborted = false, isFinalized = false;
 
   Slot &slot(int of) const { return shared->slots[of]; }
 };
@@ -215,6 +217,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int numRanks, ncclUniqueId
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  if (comm->isAborted)
+    std::abort();
+  if (comm->isFinalized && std::getenv("OTHER_NCCL_FINALIZES_FOR_EVER")) {
+    *error = ncclInProgress;
+    return ncclSuccess;
+  }
   *error = comm->shared->numPresent >= comm->numRanks ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -228,7 +236,9 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank) {
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   note("ncclCommFinalize");
-  return std::exchange(comm->isFinalized, true) ? ncclInvalidArgument : ncclSuccess;
+  if (comm->isFinalized.exchange(true))
+    return ncclInvalidArgument;
+  return std::getenv("OTHER_NCCL_FINALIZES_FOR_EVER") ? ncclInProgress : ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   note("ncclCommAbort");
