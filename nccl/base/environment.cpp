@@ -4,6 +4,7 @@
 #include "nccl/base/per_process.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -69,7 +70,8 @@ struct Log {
   std::string path;
 
   void learn() {
-    const std::string asked = setting("NCCL_DEBUG").value_or("");
+    std::string asked = setting("NCCL_DEBUG").value_or("");
+    std::ranges::transform(asked, asked.begin(), [](unsigned char c) { return std::toupper(c); });
     level = asked == "VERSION"                                        ? LogLevel::Version
             : asked == "WARN"                                         ? LogLevel::Warn
             : asked == "INFO" || asked == "TRACE" || asked == "ABORT" ? LogLevel::Info

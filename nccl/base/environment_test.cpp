@@ -101,6 +101,9 @@ TEST(Environment, MessagesAreThoseOfTheLevelWhereverItIsSet) {
       {"VERSION", "VERSION", kNothing, kNothing, kNothing, true, false, false},
       {"WARN", "WARN", kNothing, kNothing, kNothing, true, true, false},
       {"TRACE", "TRACE", kNothing, kNothing, kNothing, true, true, true},
+      {"small letters", "info", kNothing, kNothing, kNothing, true, true, true},
+      {"small letters in a file", kNothing, "NCCL_DEBUG=Warn", kNothing, kNothing, true, true,
+       false},
       {"no level", "LOUD", kNothing, kNothing, kNothing, false, false, false},
       {"the environment before the file", "WARN", "NCCL_DEBUG=INFO\n", kNothing, kNothing, true,
        true, false},
@@ -202,6 +205,21 @@ TEST(Environment, SaysWhereTheProcessThatMakesAnIdListens) {
     });
     EXPECT_EQ(processes.join(0), 0) << each.interface << ": " << processes.wrong(0);
   }
+}
+
+/// As scripts set it that have nothing to say: the ids of all their jobs would be one.
+TEST(Environment, AnEmptyIdOfTheJobIsNone) {
+  Processes processes(1, [&](uint32_t) -> std::string {
+    setenv("NCCL_COMM_ID", "", 1);
+    ncclUniqueId first, second;
+    if (ncclGetUniqueId(&first) != ncclSuccess || ncclGetUniqueId(&second) != ncclSuccess)
+      return ncclGetLastError(nullptr);
+    const std::string key(first.internal + 40, 8), none(8, '\0');
+    if (key == none || std::string(first.internal + 48, 8) == none)
+      return "it has no key, or no root";
+    return key != std::string(second.internal + 40, 8) ? "" : "both have one key";
+  });
+  EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
 }
 
 TEST(Environment, OfAContainerIsAnotherMachine) {

@@ -27,9 +27,10 @@ Outcome makeUniqueId(ncclUniqueId &id) {
   std::memcpy(layout.magic, kMagic, sizeof(kMagic));
   layout.layout = kLayout;
   layout.machine = machineId();
-  if (auto given = setting("NCCL_COMM_ID")) { // each rank makes it, so it names no process
+  const std::string given = setting("NCCL_COMM_ID").value_or("");
+  if (!given.empty()) { // each rank makes it, so it names no process
     static std::atomic<uint64_t> calls = 0;
-    layout.name = hashOf(*given + "#" + std::to_string(calls++));
+    layout.name = hashOf(given + "#" + std::to_string(calls++));
   } else {
     if (!draw(layout.name) || !draw(layout.key))
       return {ncclSystemError, "the system gives no random bytes"};
