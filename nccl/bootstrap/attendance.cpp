@@ -91,8 +91,9 @@ Outcome Attendance::connect() {
 
 Outcome Attendance::connectTo(Address address, const std::string &what) {
   const auto end = Clock::now() + patience();
-  socket =
-      Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  socket = Socket::open([&] {
+    return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  });
   if (!socket)
     return {ncclSystemError, std::string("socket: ") + std::strerror(errno)};
   int error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;

@@ -11,16 +11,6 @@
 
 namespace occl::nccl {
 
-Socket &Socket::operator=(Socket &&other) noexcept {
-  std::swap(file, other.file);
-  return *this;
-}
-
-Socket::~Socket() {
-  if (file >= 0)
-    close(file);
-}
-
 Address localAddress(const std::array<uint8_t, 8> &rootName) {
   Address address;
   auto *local = reinterpret_cast<sockaddr_un *>(&address.storage);
@@ -76,7 +66,9 @@ Address loadAddress(const IdLayout &id) {
 Socket listenAt(Address &address) {
   if (address.length == 0)
     return Socket();
-  Socket made(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Socket made = Socket::open([&] {
+    return socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  });
   constexpr int kBacklog = 1024;
   if (!made || bind(made.get(), address.get(), address.length) != 0 ||
       listen(made.get(), kBacklog) != 0)

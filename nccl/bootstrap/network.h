@@ -2,28 +2,13 @@
 #pragma once
 
 #include "nccl/bootstrap/messages.h"
+#include "nccl/bootstrap/socket.h"
 #include "support/own_address.h"
 
 #include <string>
 #include <sys/socket.h>
-#include <utility>
 
 namespace occl::nccl {
-
-/// A file descriptor. Not copied.
-class Socket {
-public:
-  explicit Socket(int file = -1) : file(file) {}
-  Socket(Socket &&other) noexcept : file(std::exchange(other.file, -1)) {}
-  Socket &operator=(Socket &&other) noexcept;
-  ~Socket();
-
-  explicit operator bool() const { return file >= 0; }
-  int get() const { return file; }
-
-private:
-  int file;
-};
 
 using Address = SocketAddress;
 

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace occl::nccl {
@@ -24,6 +25,7 @@ using Clock = Meeting::Clock;
 /// Of a rank, or of a stranger until it has said which.
 struct Connection {
   Socket socket;
+  bool isOfNetwork;
   Clock::time_point since;
   std::array<uint8_t, 16> name{};
   uint32_t rank = 0;
@@ -39,13 +41,13 @@ public:
     if (getrandom(rootName.data(), rootName.size(), 0) != static_cast<ssize_t>(rootName.size()))
       return false;
     Address local = localAddress(rootName);
-    listeners[0] = listenAt(local);
+    localListener = listenAt(local);
     network = interfaceAddress();
-    listeners[1] = listenAt(network);
-    wake = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!listeners[1])
+    networkListener = listenAt(network);
+    wake = Socket::open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+    if (!networkListener)
       network = Address();
-    if (!listeners[0] || !wake)
+    if (!localListener || !wake)
       return false;
     try {
       startThread([this] { serve(); });
@@ -92,7 +94,7 @@ private:
       const auto now = Clock::now();
       std::lock_guard lock(mutex);
       // First who has come: a socket that listens may be closed with the last of its id's ranks.
-      for (size_t i = 0; i < numListening; ++i)
+      for (size_t i = 1; i < numListening; ++i)
         if (files[i].revents)
           accept(files[i].fd, now);
       auto file = files.begin() + static_cast<ptrdiff_t>(numListening);
@@ -104,13 +106,18 @@ private:
     }
   }
 
-  /// None is -1, which poll passes over.
+  /// The event first. What listens, but nobody may come by now, is not among them.
   std::vector<pollfd> listening() {
     uint64_t count = 0;
     (void)!read(wake.get(), &count, sizeof(count));
     std::vector<pollfd> files = {{wake.get(), POLLIN, 0}};
-    for (const Socket &listener : listeners)
-      files.push_back({listener.get(), POLLIN, 0});
+    if (Clock::now() < restUntil)
+      return files;
+    if (networkListener && mayCome(true))
+      files.push_back({networkListener.get(), POLLIN, 0});
+    if (!mayCome(false))
+      return files;
+    files.push_back({localListener.get(), POLLIN, 0});
     std::lock_guard lock(mutex);
     for (const auto &[name, opened] : meetings)
       if (opened.listener)
@@ -118,10 +125,26 @@ private:
     return files;
   }
 
+  /// Strangers take descriptors of the program: of the network, where anybody may be, no more than
+  /// it can spare. Others wait in the system until those have said who they are, or have gone.
+  bool mayCome(bool isOfNetwork) const {
+    constexpr rlim_t kMostOfNetwork = 256, kShare = 8;
+    constexpr size_t kMostOfMachine = 4096; // ranks of large jobs come at the same time
+    size_t most = kMostOfMachine;
+    rlimit limit{};
+    if (isOfNetwork && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+      most = std::clamp<rlim_t>(limit.rlim_cur / kShare, 1, kMostOfNetwork);
+    return static_cast<size_t>(std::ranges::count_if(connections, [&](const Connection &each) {
+             return !each.isMember && each.isOfNetwork == isOfNetwork;
+           })) < most;
+  }
+
   int untilNextDeadline() {
     constexpr int kMost = 60000, kWhenStrangersAreThere = 1000;
     const auto now = Clock::now();
     auto least = std::chrono::milliseconds(kMost);
+    if (now < restUntil)
+      least = kRest;
     std::lock_guard lock(mutex);
     for (const auto &[name, opened] : meetings)
       if (auto deadline = opened.meeting.deadline())
@@ -135,14 +158,16 @@ private:
   }
 
   void accept(int listener, Clock::time_point now) {
-    constexpr auto kMostStrangers = 4096; // ranks of large jobs come at the same time
-    while (true) {
-      Socket socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const bool isOfNetwork = listener == networkListener.get();
+    while (mayCome(isOfNetwork)) {
+      Socket socket = Socket::open(
+          [&] { return accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+      // Whoever comes while there is no descriptor, or no memory, is there again at once.
+      if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+        restUntil = now + kRest;
       if (!socket)
         return;
-      if (std::count_if(connections.begin(), connections.end(),
-                        [](const Connection &each) { return !each.isMember; }) < kMostStrangers)
-        connections.push_back({std::move(socket), now, {}, 0, false, false, {}, 0});
+      connections.push_back({std::move(socket), isOfNetwork, now, {}, 0, false, false, {}, 0});
     }
   }
 
@@ -169,12 +194,11 @@ private:
     constexpr uint32_t kMostRanks = 1 << 20;
     const FromRank &message = connection.incoming;
     auto found = meetings.find(message.name);
-    const bool isStranger =
-        message.magic != kMessageMagic || found == meetings.end() ||
-        found->second.key != message.key || message.numRanks == 0 ||
-        message.numRanks > kMostRanks ||
-        (connection.isMember ? message.name != connection.name || message.rank != connection.rank
-                             : message.kind != FromRankKind::Hello);
+    const bool isSame = message.name == connection.name && message.rank == connection.rank;
+    const bool isExpected = connection.isMember ? isSame : message.kind == FromRankKind::Hello;
+    const bool isStranger = message.magic != kMessageMagic || found == meetings.end() ||
+                            found->second.key != message.key || message.numRanks == 0 ||
+                            message.numRanks > kMostRanks || !isExpected;
     if (isStranger)
       return close(connection);
     // A member before it is answered, so that the answer finds it; one that was there stays it.
@@ -239,10 +263,13 @@ private:
       meetings.erase(found);
   }
 
+  static constexpr auto kRest = std::chrono::milliseconds(100);
+
   std::array<uint8_t, 8> rootName{};
   Address network;
-  Socket listeners[2]; // local, network
-  Socket wake;         // an event
+  Socket localListener, networkListener; // the latter may be none
+  Socket wake;                           // an event
+  Clock::time_point restUntil;           // nobody is accepted
   std::list<Connection> connections;
   std::mutex mutex;
   std::map<std::array<uint8_t, 16>, Opened> meetings;

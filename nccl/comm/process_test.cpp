@@ -11,7 +11,9 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -145,6 +147,38 @@ TEST(Processes, HearOfOneThatEndsBeforeAllHaveCome) {
     EXPECT_EQ(processes.join(1), isKilled ? -1 : 0);
     EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
   }
+}
+
+/// Rank 0 is the one that has made the id. The child keeps none of what tells the others.
+TEST(Processes, HearOfOneThatIsKilledBeforeAllHaveComeAndLeavesAChild) {
+  auto *isOver = new (mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<bool>(false);
+  for (const int killed : {0, 1}) {
+    const SharedId id;
+    Processes processes(2, [&](uint32_t r) -> std::string {
+      const int rank = static_cast<int>(r);
+      ncclComm_t comm = nullptr;
+      if (ncclCommInitRank(&comm, 3, id.get(rank), rank) != ncclSuccess) // the third does not come
+        return where("ncclCommInitRank");
+      usleep(100000); // until both are there
+      if (rank == killed) {
+        if (fork() == 0) {
+          for (int i = 0; i < 60000 && !*isOver; ++i)
+            usleep(1000);
+          _exit(0);
+        }
+        raise(SIGKILL);
+      }
+      float value = 0;
+      const ncclResult_t result =
+          ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, comm, nullptr);
+      return result == ncclRemoteError ? "" : where("ncclAllReduce");
+    });
+    EXPECT_EQ(processes.join(static_cast<uint32_t>(killed)), -1);
+    EXPECT_EQ(processes.join(static_cast<uint32_t>(1 - killed)), 0)
+        << processes.wrong(static_cast<uint32_t>(1 - killed));
+  }
+  *isOver = true;
 }
 
 TEST(Processes, ExitWithCommunicatorsThatTheyLeak) {
