@@ -83,13 +83,20 @@ void HostWatch::run() {
     lock.unlock();
     // After a failure all kernels are to end, and nothing more is looked at.
     if (fabric.failed())
-      endAll();
+      endWaits();
     else
       look();
     describe.lookAfter();
     lock.lock();
     changed.wait_for(lock, kPeriod, [&] { return isEnding; });
   }
+}
+
+/// Kernels leave when they see the word, so nobody need leave a connection for whom they wait for.
+void HostWatch::endWaits() {
+  endAll();
+  if (std::exchange(isWaiting, false))
+    waitingOnDevices().setWaiting(*words, 0);
 }
 
 /// Kernels wait for the rank. One that has left, or whose process is gone, harms nobody who does

@@ -59,6 +59,7 @@ private:
       : fabric(fabric), device(device), connections(connections), describe(std::move(describe)),
         goneRanks(fabric.numRanks()), longWaits(fabric.rank()) {}
   void run();
+  void endWaits();
   void look();
   void failIfGone(uint32_t rank, SteadyClock::time_point now);
   void lookForLongWaits(uint32_t awaited, SteadyClock::time_point now);

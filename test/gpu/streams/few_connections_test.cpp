@@ -5,26 +5,65 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace occl::gpu_test {
 namespace {
 
 constexpr uint32_t kConnections = 4;
 
+/// Kernels say that they wait after 10 ms, and hosts look every 2.
+constexpr auto kUntilItIsKnown = std::chrono::milliseconds(100);
+
+/// As many communicators of two ranks as there are connections, and a stream of rank 0 for each.
 class FewConnections : public RanksOnDevices {
 protected:
   static void SetUpTestSuite() {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 1);
   }
-};
+  void SetUp() override {
+    RanksOnDevices::SetUp();
+    if (IsSkipped())
+      return;
+    what = one(oneShotInBlocks(2, 1, plan::Protocol::LL));
+    startMany(kConnections, 2, smallConfig(), {what});
+    cudaSetDevice(0);
+    for (cudaStream_t &stream : streams)
+      ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  }
+  void TearDown() override {
+    for (cudaStream_t stream : streams)
+      if (stream)
+        cudaStreamDestroy(stream);
+    RanksOnDevices::TearDown();
+  }
+  /// Communicator s on rank 0, in stream s.
+  occlResult_t call(size_t s) {
+    const RankOnDevice &rank = *onDevices[0];
+    return callCase(commOf(0, s), what, rank.input(false), rank.output(false) + s * 8192,
+                    streams[s], 20000);
+  }
+  /// The same on rank 1, in its one stream.
+  occlResult_t answer(size_t s) {
+    const RankOnDevice &rank = *onDevices[1];
+    return callCase(commOf(1, s), what, rank.input(false), rank.output(false) + s * 8192,
+                    rank.stream(), 20000);
+  }
+  /// All but the last one's stream is held by a call that waits for rank 1, and that is known.
+  void holdAllButOne() {
+    for (size_t s = 0; s + 1 < kConnections; ++s)
+      ASSERT_EQ(call(s), occlSuccess) << occlGetLastError();
+    std::this_thread::sleep_for(kUntilItIsKnown);
+    ASSERT_EQ(call(kConnections - 1), occlAgain);
+  }
 
-/// Kernels say that they wait after 10 ms, and hosts look every 2.
-constexpr auto kUntilItIsKnown = std::chrono::milliseconds(100);
+  Case what;
+  std::array<cudaStream_t, kConnections> streams = {};
+};
 
 /// As a program does whose call is refused for now; for some seconds at most.
 template <class Call> occlResult_t untilTaken(const Call &call) {
@@ -38,21 +77,7 @@ template <class Call> occlResult_t untilTaken(const Call &call) {
 }
 
 TEST_F(FewConnections, OneStreamTooManyIsRefusedAtTheCall) {
-  const Case what = one(oneShotInBlocks(2, 1, plan::Protocol::LL));
-  startMany(kConnections, 2, smallConfig(), {what});
-  cudaSetDevice(0);
-  std::vector<cudaStream_t> streams(kConnections);
-  for (cudaStream_t &stream : streams)
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  RankOnDevice &rank = *onDevices[0];
-  const auto call = [&](size_t s) {
-    char *output = rank.output(false) + s * 8192;
-    return callCase(commOf(0, s), what, rank.input(false), output, streams[s], 20000);
-  };
-  for (size_t s = 0; s + 1 < kConnections; ++s)
-    ASSERT_EQ(call(s), occlSuccess) << occlGetLastError();
-  std::this_thread::sleep_for(kUntilItIsKnown);
-  EXPECT_EQ(call(kConnections - 1), occlAgain);
+  holdAllButOne();
   EXPECT_NE(std::string(occlGetLastError()).find("CUDA_DEVICE_MAX_CONNECTIONS is 4"),
             std::string::npos)
       << occlGetLastError();
@@ -61,23 +86,29 @@ TEST_F(FewConnections, OneStreamTooManyIsRefusedAtTheCall) {
 
   // Nothing was lost: rank 1 comes, and the refused call finds room. Calls that rank 0 has begun
   // are taken whatever waits; the second one of communicator 0 begins when the first has ended.
-  RankOnDevice &peer = *onDevices[1];
-  const auto answer = [&](size_t s) {
-    return callCase(commOf(1, s), what, peer.input(false), peer.output(false) + s * 8192,
-                    peer.stream(), 20000);
-  };
   EXPECT_EQ(answer(0), occlSuccess) << occlGetLastError();
   EXPECT_EQ(untilTaken([&] { return answer(0); }), occlSuccess) << occlGetLastError();
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   EXPECT_EQ(untilTaken([&] { return call(kConnections - 1); }), occlSuccess) << occlGetLastError();
   for (size_t s = 1; s < kConnections; ++s)
     EXPECT_EQ(untilTaken([&] { return answer(s); }), occlSuccess) << occlGetLastError();
-  for (cudaStream_t stream : streams) {
+  for (cudaStream_t stream : streams)
     EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    cudaStreamDestroy(stream);
-  }
   for (size_t s = 0; s < kConnections; ++s)
     EXPECT_STREQ(occlCommGetLastError(commOf(0, s)), "");
+}
+
+/// Its kernels have left, though nobody destroys it yet.
+TEST_F(FewConnections, AFailedCommunicatorHoldsNone) {
+  holdAllButOne();
+  for (size_t s = 0; s + 1 < kConnections; ++s)
+    occlCommAbort(commOf(0, s));
+  EXPECT_EQ(untilTaken([&] { return call(kConnections - 1); }), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(untilTaken([&] { return answer(kConnections - 1); }), occlSuccess)
+      << occlGetLastError();
+  for (cudaStream_t stream : streams)
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_STREQ(occlCommGetLastError(commOf(0, kConnections - 1)), "");
 }
 
 } // namespace
