@@ -31,7 +31,8 @@ public:
   /// What the stream is given next waits for all that was put. The stream is not captured.
   /// SystemError.
   Status order(cudaStream_t stream);
-  /// All that was put has arrived. SystemError; Timeout after some seconds.
+  /// All that was put has arrived. SystemError; Timeout after some seconds, and at once when it has
+  /// been abandoned.
   Status await();
   /// Copies may still read it: nothing is given back to CUDA, which would wait for them.
   void abandon() { isLeft = true; }

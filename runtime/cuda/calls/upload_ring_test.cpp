@@ -111,5 +111,20 @@ TEST_F(UploadRingTest, WhoAwaitsTablesAwaitsTheLastOnes) {
   EXPECT_EQ(second[0], 1) << "nobody has waited for it";
 }
 
+TEST_F(UploadRingTest, NobodyWaitsForADeviceThatIsGivenUp) {
+  holdDevice();
+  EXPECT_TRUE(put(first).ok());
+  ring->abandon();
+  uint32_t looks = 0;
+  inCall("cudaEventQuery", [&] {
+    if (++looks == 3)
+      letDeviceGo();
+  });
+  EXPECT_EQ(ring->await().code(), StatusCode::Timeout);
+  EXPECT_EQ(looks, 0u);
+  [[maybe_unused]] static UploadRing *left = nullptr; // with what it does not give back
+  left = ring.release();
+}
+
 } // namespace
 } // namespace occl::cuda

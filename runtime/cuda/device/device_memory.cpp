@@ -26,6 +26,9 @@ static_assert(sizeof(cudaIpcMemHandle_t) == DeviceCard::kHandleBytes);
 constexpr auto kCopyPatience = std::chrono::milliseconds(20000);
 constexpr auto kClosePatience = std::chrono::milliseconds(1000);
 
+/// Of DeviceMemory::page: more than most of what is downloaded.
+constexpr uint64_t kPageBytes = 16 << 10;
+
 /// The arenas of this process's ranks, for the other ranks of this process.
 class LocalArenas {
 public:
@@ -88,8 +91,13 @@ Status DeviceMemory::start() {
     return shared.status();
   stream = *shared;
   Status status = copied.make();
+  void *pinned = nullptr;
+  if (status.ok())
+    status = toStatus(cudaHostAlloc(&pinned, kPageBytes, cudaHostAllocDefault),
+                      "allocating pinned memory for what is read from the device");
   if (!status.ok())
     return status;
+  page = static_cast<char *>(pinned);
   // Take the memory, so that other ranks of this process find it by its address.
   void *begin = nullptr;
   status = toStatus(cudaMalloc(&begin, size), "allocating a rank's device memory (arenaBytes and "
@@ -255,6 +263,9 @@ DeviceMemory::~DeviceMemory() {
   // An abandoned rank may still access the others' memory, and never says so.
   if (!own || !own->isLeft)
     hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
+  // A copy to the page may still be on its way if something of the rank is executed.
+  if (page && (!own || !own->isLeft))
+    cudaFreeHost(page);
   // Wait until nobody maps this rank's memory, but not for ever.
   Deadline deadline(kClosePatience);
   while (isShared && !own->isLeft && !othersHaveClosed()) {
@@ -326,8 +337,21 @@ Status DeviceMemory::download(void *to, const char *from, uint64_t bytes) {
   }
   OnDevice on(ordinal);
   std::lock_guard lock(copying);
-  return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
-                "copying from device memory");
+  for (uint64_t at = 0; at < bytes; at += kPageBytes)
+    if (Status read = downloadPiece(static_cast<char *>(to) + at, from + at,
+                                    std::min(kPageBytes, bytes - at));
+        !read.ok())
+      return read;
+  return {};
+}
+
+/// A copy that was late comes before all that follow in the stream, so the page has the last one.
+Status DeviceMemory::downloadPiece(char *to, const char *from, uint64_t bytes) {
+  Status read = finish(cudaMemcpyAsync(page, from, bytes, cudaMemcpyDefault, stream),
+                       "copying from device memory");
+  if (read.ok())
+    std::memcpy(to, page, bytes);
+  return read;
 }
 
 } // namespace occl::cuda

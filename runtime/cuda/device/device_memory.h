@@ -98,6 +98,7 @@ public:
   /// One after the other; those of host memory first. With one wait, which is most of what the
   /// others take.
   Status change(std::span<const Change> changes);
+  /// Returns likewise; after a Timeout nothing is stored to `to` any more.
   Status download(void *to, const char *from, uint64_t bytes);
 
 private:
@@ -108,6 +109,7 @@ private:
   Status import(uint32_t rank);
   Status pin(uint32_t rank);
   char *onHost(const char *memory) const;
+  Status downloadPiece(char *to, const char *from, uint64_t bytes);
   Status finish(cudaError_t error, const char *what);
   bool othersHaveClosed() const;
 
@@ -122,8 +124,9 @@ private:
   std::string whyHost;
   std::vector<std::shared_ptr<HostPages>> pinned; // by rank, if arenas are host memory
   cudaStream_t stream = nullptr;                  // shared
-  Mutex copying;                                  // guards `copied`
+  Mutex copying;                                  // guards the two below
   StreamEnd copied;
+  char *page = nullptr; // pinned, for what is downloaded: CUDA would wait to copy to other memory
   bool wideLines = false;
   bool isShared = false; // its card is ready, so that others may map it
 };

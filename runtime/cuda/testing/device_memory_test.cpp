@@ -1,4 +1,4 @@
-// What becomes of a rank's device memory at its end, and when it has none.
+// What becomes of a rank's device memory at its end, and when it has none; and what is read of it.
 #include "runtime/cuda/device/device_memory.h"
 
 #include "runtime/cuda/testing/group_of_one.h"
@@ -6,7 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 namespace occl::cuda {
 namespace {
@@ -48,6 +53,64 @@ TEST_F(DeviceMemoryTest, WhatOthersMayHaveMappedIsFreedWhenTheyHaveClosed) {
   group.card(1).hasClosed = 1;
   ASSERT_TRUE(make().ok());
   EXPECT_EQ(numAllocations(), before + 1);
+}
+
+class Downloads : public DeviceMemoryTest {
+protected:
+  void SetUp() override {
+    DeviceMemoryTest::SetUp();
+    group.card(1).hasClosed = 1;
+    auto made = make();
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    memory = std::move(*made);
+  }
+  /// The first words of the device's memory, counted up.
+  std::vector<uint64_t> upload(uint64_t words) {
+    std::vector<uint64_t> numbers(words);
+    for (uint64_t i = 0; i < words; ++i)
+      numbers[i] = i + 1;
+    EXPECT_TRUE(memory->upload(memory->onDevice(), numbers.data(), words * 8).ok());
+    return numbers;
+  }
+  Status download(std::vector<uint64_t> &to) {
+    return memory->download(to.data(), memory->onDevice(), to.size() * 8);
+  }
+
+  std::unique_ptr<DeviceMemory> memory;
+};
+
+TEST_F(Downloads, AreOfAnySize) {
+  const std::vector<uint64_t> all = upload(20'000);
+  for (const uint64_t words : {0, 1, 2047, 2048, 2049, 20'000}) {
+    std::vector<uint64_t> got(words);
+    ASSERT_TRUE(download(got).ok());
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin())) << words;
+  }
+}
+
+/// The device does not get round to it: the call must come to where it looks at the time, and what
+/// is late must not come to memory that its caller may have left.
+TEST_F(Downloads, WaitForABusyDeviceWhereTheyAreBounded) {
+  upload(1);
+  std::atomic<bool> hasLooked{false}, isOver{false};
+  inCall("cudaEventQuery", [&] { hasLooked = true; });
+  failCall("cudaEventQuery", cudaErrorUnknown); // as at the end of its patience
+  holdDevice();
+  std::vector<uint64_t> late(1);
+  std::thread caller([&] {
+    EXPECT_FALSE(download(late).ok());
+    isOver = true;
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!isOver && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_TRUE(hasLooked) << "CUDA waits for the device";
+  letDeviceGo();
+  caller.join();
+  EXPECT_EQ(late[0], 0u);
+  std::vector<uint64_t> next(1);
+  EXPECT_TRUE(download(next).ok());
+  EXPECT_EQ(next[0], 1u);
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,11 @@ void advanceAll() {
 bool isIn(const std::map<const char *, size_t> &pieces, const char *address) {
   auto behind = pieces.upper_bound(address);
   return behind != pieces.begin() && address < std::prev(behind)->first + std::prev(behind)->second;
+}
+
+/// Of the device, or pinned. With the lock.
+bool isKnown(const char *address) {
+  return isIn(runtime().allocations, address) || isIn(runtime().pinned, address);
 }
 
 void give(CUstream_st *stream, std::function<bool()> work) {
@@ -252,18 +258,25 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
   });
   return cudaSuccess;
 }
-/// Of memory of the host that is not pinned it takes a copy at once, as CUDA does.
+/// Of memory of the host that is not pinned it takes a copy at once; from the device to such memory
+/// it waits until the device has come so far: as CUDA does.
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   ENTER;
   const char *begin = static_cast<const char *>(from);
-  std::lock_guard lock(runtime().mutex);
-  const bool isRead = isIn(runtime().allocations, begin) || isIn(runtime().pinned, begin);
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  std::unique_lock lock(runtime().mutex);
+  const bool isOnDevice = isIn(runtime().allocations, begin);
+  const bool isRead = isOnDevice || isIn(runtime().pinned, begin);
+  const bool isWaitedFor = isOnDevice && !isKnown(static_cast<char *>(to));
   std::vector<char> copy(isRead ? nullptr : begin, isRead ? nullptr : begin + bytes);
-  give(stream, [to, bytes, isRead, begin, copy = std::move(copy)] {
+  give(stream, [to, bytes, isRead, begin, done, copy = std::move(copy)] {
     std::memcpy(to, isRead ? begin : copy.data(), bytes);
-    return true;
+    return *done = true;
   });
+  lock.unlock();
+  while (isWaitedFor && !*done)
+    std::this_thread::yield();
   return cudaSuccess;
 }
 

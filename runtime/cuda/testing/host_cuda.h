@@ -12,7 +12,8 @@
 namespace occl::cuda::testing {
 
 /// One for the process. Device memory is the host's. What streams are given is executed by the call
-/// that gives it, unless the device is held. Graphs, captures and kernels there are none. Thread
+/// that gives it, unless the device is held; then a copy from device memory to memory of the host
+/// that is not pinned returns when it is done. Graphs, captures and kernels there are none. Thread
 /// safety: any.
 
 /// As in a new process, but for what streams and events are alive: they have executed all.
