@@ -3,6 +3,7 @@
 #include "runtime/cuda/transfer/part_lists.h"
 
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/atomic.h"
 #include "runtime/sync/mutex.h"
 
 #include <algorithm>
@@ -25,6 +26,9 @@ Pool &pool() {
   return *pool;
 }
 
+/// Parts.
+constexpr uint64_t kSmallest = 1024;
+
 void CUDART_CB release(void *list) { delete static_cast<std::shared_ptr<PartList> *>(list); }
 
 } // namespace
@@ -36,8 +40,26 @@ PartList::~PartList() {
   pool().unused.emplace_back(memory, capacity);
 }
 
+/// In one piece, which nobody gives back to CUDA. The lock is not held in CUDA's call.
+Status PartList::reserve(uint32_t number) {
+  constexpr uint64_t kEach = kHeader + kSmallest * sizeof(TransferPart);
+  uint64_t missing = 0;
+  {
+    std::lock_guard lock(pool().mutex);
+    missing = number - std::min<uint64_t>(number, pool().unused.size());
+  }
+  if (missing == 0)
+    return {};
+  void *memory = nullptr;
+  Status made = toStatus(cudaHostAlloc(&memory, missing * kEach, cudaHostAllocPortable),
+                         "allocating pinned memory for groups of transfers");
+  std::lock_guard lock(pool().mutex);
+  for (uint64_t i = 0; made.ok() && i < missing; ++i)
+    pool().unused.emplace_back(static_cast<char *>(memory) + i * kEach, kSmallest);
+  return made;
+}
+
 StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart> parts) {
-  constexpr uint64_t kSmallest = 1024;
   std::shared_ptr<PartList> list;
   {
     std::lock_guard lock(pool().mutex);
@@ -64,6 +86,17 @@ StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart>
   *list->over() = 0;
   std::ranges::copy(parts, reinterpret_cast<TransferPart *>(list->memory + kHeader));
   return list;
+}
+
+void PartListsInFlight::giveBack() {
+  std::erase_if(lists, [](const std::shared_ptr<PartList> &list) {
+    return loadShared(list->over(), std::memory_order_acquire) != 0;
+  });
+}
+
+void PartListsInFlight::abandon() {
+  for (const auto &list : lists)
+    list->abandon();
 }
 
 Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t captured) {

@@ -10,12 +10,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace occl::cuda {
 
 /// Memory as all devices map it. Goes back to the process's pool, without a call of CUDA.
 class PartList {
 public:
+  /// From then on the pool has that many for groups of up to 1,024 parts, unless they are taken: to
+  /// pin memory may wait for kernels. SystemError. Thread safety: any.
+  static Status reserve(uint32_t number);
   /// With a copy of the parts. SystemError. Thread safety: any.
   static StatusOr<std::shared_ptr<PartList>> make(std::span<const TransferPart> parts);
   ~PartList();
@@ -35,6 +40,19 @@ private:
   char *const memory;
   const uint64_t capacity; // parts
   bool isAbandoned = false;
+};
+
+/// Of kernels that run once each. Thread safety: one thread at a time.
+class PartListsInFlight {
+public:
+  void add(std::shared_ptr<PartList> list) { lists.push_back(std::move(list)); }
+  /// Those of kernels that are over go back. Kernels of several streams end in any order.
+  void giveBack();
+  /// As PartList::abandon().
+  void abandon();
+
+private:
+  std::vector<std::shared_ptr<PartList>> lists;
 };
 
 /// The list stays until the graph that the stream's capture makes, and all that was instantiated of

@@ -24,6 +24,8 @@ namespace {
 constexpr auto kLeaveAfter = std::chrono::milliseconds(100);
 /// For what was called before the first captured call to end.
 constexpr auto kTransition = std::chrono::milliseconds(5000);
+/// Tables of large groups, of the process: as many as there are connections to a device by default.
+constexpr uint32_t kListsBeforehand = 8;
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
@@ -102,7 +104,8 @@ StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGe
   if (!status.ok())
     return status;
   made->mismatch = new (pinned) TransferMismatch;
-  return made;
+  status = PartList::reserve(kListsBeforehand);
+  return status.ok() ? StatusOr<std::unique_ptr<StreamTransfers>>(std::move(made)) : status;
 }
 
 StreamTransfers::~StreamTransfers() {
@@ -116,8 +119,7 @@ StreamTransfers::~StreamTransfers() {
 
 void StreamTransfers::abandon() {
   mismatch = nullptr;
-  for (const auto &list : lists)
-    list->abandon();
+  lists.abandon();
 }
 
 // --- what may be refused ---
@@ -380,10 +382,8 @@ Status StreamTransfers::launch(Prepared &prepared) {
     isApartFromItself.store(true, std::memory_order_relaxed);
   hasGraphs |= prepared.capture != 0;
   if (prepared.list && prepared.capture == 0)
-    lists.push_back(prepared.list);
-  // Tables of kernels that are over go back, oldest first.
-  while (!lists.empty() && loadShared(lists.front()->over(), std::memory_order_acquire) != 0)
-    lists.pop_front();
+    lists.add(prepared.list);
+  lists.giveBack();
   return {};
 }
 

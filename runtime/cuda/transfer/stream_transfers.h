@@ -18,7 +18,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -123,7 +122,7 @@ private:
   /// are enqueued in one order. Of several ranks they are taken by address.
   Mutex calls;
   std::array<Turn, kMostDirections> turns;
-  std::deque<std::shared_ptr<PartList>> lists; // of eager kernels, in order
+  PartListsInFlight lists; // of eager kernels
   std::vector<Apart> aparts;
   /// Eager calls have numbers that the host knows, as long as no replay takes some of its own.
   bool hasGraphs = false;
