@@ -132,10 +132,12 @@ uint64_t ResidentRank::countOpen() {
   return open;
 }
 
-void ResidentRank::drain() {
-  // Every request ends at its deadline, if it has one and the device reacts.
+std::chrono::milliseconds ResidentRank::drainPatience() const {
   const std::chrono::milliseconds longest(longestTimeout.load(std::memory_order_relaxed));
-  Deadline deadline(drainPatience({options.timeout, longest}, kDrainGrace));
+  return occl::drainPatience({options.timeout, longest}, kDrainGrace);
+}
+
+void ResidentRank::drain(const Deadline &deadline) {
   while (countOpen() != 0 && !deadline.passed())
     sleepFor(50us);
   while (callsUnderWay.load(std::memory_order_acquire) != 0)

@@ -17,6 +17,7 @@
 #include "runtime/sched/device.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/clock.h"
+#include "runtime/sync/deadline.h"
 #include "runtime/sync/mutex.h"
 
 #include <algorithm>
@@ -69,9 +70,10 @@ public:
   bool detach();
   /// What kernels have of the daemons is never freed.
   void abandon();
-  /// Waits until nothing is open and all callbacks have returned: no longer than deadlines and
-  /// callbacks take.
-  void drain();
+  /// Waits until nothing is open, until then at most, and all callbacks have returned.
+  void drain(const Deadline &deadline);
+  /// How long that may take: to the deadlines of all requests so far, and for the device to react.
+  std::chrono::milliseconds drainPatience() const;
   /// Requests that have not ended.
   uint64_t countOpen();
 

@@ -272,10 +272,12 @@ void CudaRank::abandon() {
     uploads->abandon();
 }
 
+/// One deadline for all: each part may have something that never ends.
 void CudaRank::drain() {
-  residents->drain();
-  Deadline deadline(
-      drainPatience({ordered->longestTimeout(), transfers->longestTimeout()}, kDrainGrace));
+  const auto inStreams =
+      drainPatience({ordered->longestTimeout(), transfers->longestTimeout()}, kDrainGrace);
+  const Deadline deadline(std::max(residents->drainPatience(), inStreams));
+  residents->drain(deadline);
   // Polled until the deadline: calls without one may never end.
   const auto await = [&](auto &calls) {
     for (auto isOver = calls.isOver();

@@ -225,6 +225,40 @@ TEST_F(Resident, ARankThatLeavesIsNoticed) {
       << text;
 }
 
+/// One call was started, one is in a stream, and no other rank makes either: 30 seconds for both.
+TEST_F(Resident, TheEndWaitsForAllThatNeverEndsAtATime) {
+  if (n() < 2)
+    GTEST_SKIP() << "one rank";
+  const Case what = one(plan::testing::ringAllReduce(n()));
+  occlConfig_t config = smallConfig();
+  config.timeoutMs = 0;
+  std::vector<occlComm_t> parts(n());
+  inThreads([&](uint32_t rank) -> std::string {
+    RankOnDevice &on = *onDevices[rank];
+    if (occlCommSplit(comms[rank], 0, 0, &config, &parts[rank]) != occlSuccess)
+      return occlGetLastError();
+    remember(parts[rank], what, 0);
+    if (runKnown(parts[rank], what.id, on.input(false), on.output(false)) != occlSuccess)
+      return occlGetLastError();
+    std::string wrong =
+        callInStream(parts[rank], what, on.input(false), on.output(false), on.stream());
+    return wrong.empty() ? on.synchronize() : wrong;
+  });
+  cudaSetDevice(0);
+  RankOnDevice &on = *onDevices[0];
+  occlRequest_t request = 0;
+  EXPECT_EQ(
+      startKnown(parts[0], what.id, on.input(false), on.output(false), nullptr, nullptr, &request),
+      occlSuccess);
+  EXPECT_EQ(callInStream(parts[0], what, on.input(true), on.output(true), on.stream()), "");
+  const auto begin = Clock::now();
+  EXPECT_EQ(occlCommDestroy(parts[0]), occlSuccess);
+  EXPECT_LT(Clock::now() - begin, 45s);
+  EXPECT_EQ(on.synchronize(), "");
+  for (uint32_t r = 1; r < n(); ++r)
+    EXPECT_EQ(occlCommDestroy(parts[r]), occlSuccess);
+}
+
 TEST_F(Resident, TheReportSaysWhoWaitsAndWhoIsMissing) {
   rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks()), 7));
   runOnAll(7);
