@@ -202,11 +202,17 @@ struct DeviceTransfers {
   std::span<const daemon::Transfer> transfers;
   std::span<void *const> streams;
 };
+/// What became of them.
+struct StreamedTransfers {
+  /// InvalidArgument, SystemError; why a communicator has failed.
+  Status status;
+  /// Some are in streams, or were left out as their communicator has failed. Else nothing was done.
+  bool haveBegun = false;
+};
 /// A group, one rank or more of this process, as the next work of the streams or as nodes of the
 /// graph that captures them: behind what all streams of a rank have, and what follows in each waits
-/// for the end. Buffers are device memory. InvalidArgument, and nothing was done; SystemError; why
-/// a communicator has failed.
-Status transferInStreams(std::span<const DeviceTransfers> groups);
+/// for the end. Buffers are device memory.
+StreamedTransfers transferInStreams(std::span<const DeviceTransfers> groups);
 
 /// Takes the device memory of fabric's rank. The fabric is connected and outlives the result. All
 /// ranks do it, then all meet, then all connect(). InvalidArgument without such a device; with

@@ -17,7 +17,7 @@ uint64_t hostBytesForDevices() { return 0; }
 
 uint64_t hostBytesForMessages(uint64_t) { return 0; }
 
-Status transferInStreams(std::span<const DeviceTransfers>) { return checkDevice(0); }
+StreamedTransfers transferInStreams(std::span<const DeviceTransfers>) { return {checkDevice(0)}; }
 
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &,
                                                      const DeviceRankOptions &options) {

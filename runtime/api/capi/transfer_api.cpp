@@ -81,7 +81,7 @@ public:
     void *const streams[] = {stream};
     const cuda::DeviceTransfers alone[] = {{with.gpu.get(), transfers, streams}};
     if (with.gpu)
-      return cuda::transferInStreams(alone);
+      return cuda::transferInStreams(alone).status;
     // A failure that is known is the result, before anything begins.
     if (with.daemon->failure().code() != StatusCode::Success)
       return with.daemon->failure();

@@ -150,10 +150,12 @@ Status TransferGroup::run() {
   for (size_t i = 0; i < onHosts.size(); ++i)
     onHosts[i]->comm->daemon->prepare(exchanges[i], onHosts[i]->transfers);
   Status first;
-  if (!onDevices.empty())
-    first = cuda::transferInStreams(onDevices);
-  if (first.code() == StatusCode::InvalidArgument) // nothing of the group has begun
-    return first;
+  if (!onDevices.empty()) {
+    auto streamed = cuda::transferInStreams(onDevices);
+    first = std::move(streamed.status);
+    if (!first.ok() && !streamed.haveBegun) // then nothing of the group has
+      return first;
+  }
   const auto keepFirst = [&](const daemon::Daemon &daemon) {
     try {
       first = first.ok() ? daemon.failure() : first;

@@ -63,7 +63,7 @@ uint64_t hostBytesForMessages(uint64_t arenaBytes) { return arenaBytes + kRecord
 
 uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(LaneBoard)); }
 
-Status transferInStreams(std::span<const DeviceTransfers> groups) {
+StreamedTransfers transferInStreams(std::span<const DeviceTransfers> groups) {
   std::vector<StreamTransfers::Request> requests;
   for (const DeviceTransfers &group : groups) {
     requests.push_back(
@@ -71,10 +71,10 @@ Status transferInStreams(std::span<const DeviceTransfers> groups) {
     for (void *stream : group.streams)
       requests.back().streams.push_back(static_cast<cudaStream_t>(stream));
   }
-  Status status = StreamTransfers::run(requests);
+  StreamedTransfers streamed = StreamTransfers::run(requests);
   for (const DeviceTransfers &group : groups)
     static_cast<CudaRank *>(group.rank)->expectStores();
-  return status;
+  return streamed;
 }
 
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,

@@ -212,14 +212,14 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
 
 // --- into the streams ---
 
-Status StreamTransfers::run(std::span<const Request> requests) {
+StreamedTransfers StreamTransfers::run(std::span<const Request> requests) {
   Status first;
   // Prepare all ranks' transfers first: an error then leaves no trace.
   std::vector<Prepared> all;
   for (const Request &request : requests) {
     Prepared prepared;
     if (Status ready = request.of->prepare(request, prepared); !ready.ok())
-      return ready;
+      return {ready};
     if (!request.of->fabric.failed())
       all.push_back(std::move(prepared));
     else if (first.ok())
@@ -239,13 +239,13 @@ Status StreamTransfers::run(std::span<const Request> requests) {
   std::vector<std::unique_lock<Mutex>> locks;
   for (StreamTransfers *rank : ranks)
     locks.emplace_back(rank->calls);
-  Status enqueued = enqueue(all);
-  return first.ok() ? enqueued : first;
+  StreamedTransfers enqueued = enqueue(all);
+  return first.ok() ? enqueued : StreamedTransfers{first, true};
 }
 
 /// All ranks' waits are in the streams before the first kernel is, so that none of a group waits
 /// for another. Until then an error ends all; then each goes on for itself, as its peers do.
-Status StreamTransfers::enqueue(std::span<Prepared> all) {
+StreamedTransfers StreamTransfers::enqueue(std::span<Prepared> all) {
   Status first;
   const auto isDone = [&](Prepared &one, Status (StreamTransfers::*step)(Prepared &)) {
     OnDevice on(one.of->memory.device());
@@ -254,9 +254,11 @@ Status StreamTransfers::enqueue(std::span<Prepared> all) {
       first = status;
     return status.ok();
   };
-  const bool haveBegun =
-      std::ranges::all_of(all, [&](Prepared &one) { return isDone(one, &StreamTransfers::begin); });
-  if (haveBegun)
+  const auto areDone = [&](Status (StreamTransfers::*step)(Prepared &)) {
+    return std::ranges::all_of(all, [&](Prepared &one) { return isDone(one, step); });
+  };
+  // What may be refused comes before anything is in a stream: a capture would not end with it.
+  if (areDone(&StreamTransfers::awaitGraphsTurn) && areDone(&StreamTransfers::begin))
     for (Prepared &one : all)
       if (!isDone(one, &StreamTransfers::launch) && all.size() > 1)
         one.of->fabric.fail(first); // others of the group are in their streams
@@ -268,16 +270,20 @@ Status StreamTransfers::enqueue(std::span<Prepared> all) {
     OnDevice on(one.of->memory.device());
     one.putMarks();
   }
-  return first;
+  const bool haveBegun = std::ranges::any_of(
+      all, [](const Prepared &one) { return one.isLaunched || one.of->fabric.failed(); });
+  return {first, haveBegun};
+}
+
+/// Numbers come from the device in a graph: those of the host must have been used.
+Status StreamTransfers::awaitGraphsTurn(Prepared &prepared) {
+  return prepared.capture != 0 && !hasGraphs ? awaitNumbered() : Status();
 }
 
 /// The stream that executes waits for what the others have, and for its turns.
 Status StreamTransfers::begin(Prepared &prepared) {
   Status status;
-  // Numbers come from the device in a graph: those of the host must have been used.
-  if (prepared.capture != 0 && !hasGraphs)
-    status = awaitNumbered();
-  if (status.ok() && prepared.list && prepared.capture != 0)
+  if (prepared.list && prepared.capture != 0)
     status = keepWithGraph(prepared.list, prepared.streams[0]);
   if (status.ok() && prepared.isApart)
     status = standApart(prepared);

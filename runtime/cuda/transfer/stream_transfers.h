@@ -4,6 +4,7 @@
 #include "runtime/base/status.h"
 #include "runtime/control/fabric.h"
 #include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/transfer/group_layout.h"
 #include "runtime/cuda/transfer/part_lists.h"
 #include "runtime/cuda/watch/held_launch.h"
@@ -44,10 +45,10 @@ public:
   };
   /// A group, of one rank or several: behind what the streams have, in all of which what follows
   /// waits for its end. Either all streams of a rank are captured, in one capture, or none is.
-  /// InvalidArgument: nothing was done. Of a rank that has failed nothing is, and the others'
-  /// transfers are in their streams; the first error is returned. The first captured call waits
-  /// for those before to end, 5 s at most, and other threads' calls of the rank meanwhile for it.
-  static Status run(std::span<const Request> requests);
+  /// Of a rank that has failed nothing is done, and the others' transfers are in their streams; the
+  /// first error is returned. The first captured call waits for those before to end, 5 s at most,
+  /// and other threads' calls of the rank meanwhile for it.
+  static StreamedTransfers run(std::span<const Request> requests);
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
@@ -88,9 +89,10 @@ private:
   Status prepare(const Request &request, Prepared &prepared) const;
   StatusOr<GroupLayout> layoutOf(std::span<const daemon::Transfer> transfers,
                                  Prepared &prepared) const;
-  static Status enqueue(std::span<Prepared> all);
+  static StreamedTransfers enqueue(std::span<Prepared> all);
   Status check(const daemon::Transfer &transfer, bool isCaptured) const;
   Status fill(Prepared &prepared, const GroupLayout &layout) const;
+  Status awaitGraphsTurn(Prepared &prepared);
   Status begin(Prepared &prepared);
   Status launch(Prepared &prepared);
   Status end(Prepared &prepared);

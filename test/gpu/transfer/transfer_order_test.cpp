@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <barrier>
 #include <chrono>
+#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -382,42 +383,115 @@ TEST_F(Transfers, WhatWaitsMakesRoom) {
       cudaStreamDestroy(stream);
 }
 
-/// Two that wait for the same rank at once, by graphs of streams that nothing orders.
+/// Two that wait for rank 1 at once, by graphs of streams that nothing orders. Returns when the
+/// communicator has failed, and nothing of it runs; "" or what is wrong.
+std::string replayTwoAtOnce(occlComm_t comm, const DeviceBuffer &buffer,
+                            const std::function<void()> &awaitFailure) {
+  cudaStream_t streams[2] = {};
+  cudaGraphExec_t graphs[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    cudaGraph_t graph = nullptr;
+    cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeThreadLocal);
+    occlRecv(buffer.get() + i * 2048, 1000, occlUint8, 1, comm, streams[i]);
+    cudaStreamEndCapture(streams[i], &graph);
+    if (cudaGraphInstantiate(&graphs[i], graph, 0) != cudaSuccess)
+      return "the graph cannot be instantiated";
+    cudaGraphDestroy(graph);
+  }
+  for (int i = 0; i < 2; ++i)
+    cudaGraphLaunch(graphs[i], streams[i]);
+  awaitFailure();
+  for (int i = 0; i < 2; ++i) {
+    cudaStreamSynchronize(streams[i]);
+    cudaGraphExecDestroy(graphs[i]);
+    cudaStreamDestroy(streams[i]);
+  }
+  return "";
+}
+
 TEST_F(Transfers, ReplaysBesideEachOtherAreRefused) {
   if (n() < 2)
     GTEST_SKIP() << "one rank";
   std::vector<std::string> texts(n());
   const auto buffers = memory(4096);
   inThreads([&](uint32_t rank) -> std::string {
-    const DeviceBuffer &buffer = *buffers[rank];
-    if (rank == 0) {
-      cudaStream_t streams[2] = {};
-      cudaGraphExec_t graphs[2] = {};
-      for (int i = 0; i < 2; ++i) {
-        cudaGraph_t graph = nullptr;
-        cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
-        cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeThreadLocal);
-        occlRecv(buffer.get() + i * 2048, 1000, occlUint8, 1, comms[rank], streams[i]);
-        cudaStreamEndCapture(streams[i], &graph);
-        if (cudaGraphInstantiate(&graphs[i], graph, 0) != cudaSuccess)
-          return "the graph cannot be instantiated";
-        cudaGraphDestroy(graph);
-      }
-      for (int i = 0; i < 2; ++i)
-        cudaGraphLaunch(graphs[i], streams[i]);
-      texts[rank] = failureOf(rank);
-      for (int i = 0; i < 2; ++i) {
-        cudaStreamSynchronize(streams[i]);
-        cudaGraphExecDestroy(graphs[i]);
-        cudaStreamDestroy(streams[i]);
-      }
-    } else {
-      texts[rank] = failureOf(rank);
-    }
+    const auto awaitFailure = [&] { texts[rank] = failureOf(rank); };
+    if (rank == 0)
+      return replayTwoAtOnce(comms[0], *buffers[0], awaitFailure);
+    awaitFailure();
     return "";
   });
   for (const std::string &text : texts)
     EXPECT_NE(text.find("run beside them"), std::string::npos) << text;
+}
+
+/// Its failure was an invalid argument once; that of the group it is not.
+TEST_F(Transfers, AnOldFailureDoesNotHoldUpWhatAGroupHasOnHosts) {
+  if (n() < 2)
+    GTEST_SKIP() << "one rank";
+  std::vector<occlComm_t> hosts(n());
+  ASSERT_EQ(occlCommInitAll(hosts.data(), n(), nullptr), occlSuccess) << occlGetLastError();
+  const auto buffers = memory(4096);
+  inThreads([&](uint32_t rank) -> std::string {
+    const auto awaitFailure = [&] { failureOf(rank); };
+    std::string wrong;
+    if (rank == 0)
+      wrong = replayTwoAtOnce(comms[0], *buffers[0], awaitFailure);
+    else
+      awaitFailure();
+    const uint32_t next = (rank + 1) % n(), before = (rank + n() - 1) % n();
+    uint32_t sent = rank + 7, received = 0;
+    occlGroupStart();
+    occlSend(buffers[rank]->get(), 100, occlUint8, next, comms[rank], streamOf(rank));
+    occlSend(&sent, 1, occlInt32, next, hosts[rank], nullptr);
+    occlRecv(&received, 1, occlInt32, before, hosts[rank], nullptr);
+    const occlResult_t result = occlGroupEnd();
+    if (wrong.empty() && result != occlInvalidArgument)
+      wrong = "the group's result is " + std::to_string(result);
+    if (wrong.empty() && received != before + 7)
+      wrong = "received " + std::to_string(received);
+    return wrong;
+  });
+  for (occlComm_t comm : hosts)
+    EXPECT_EQ(occlCommDestroy(comm), occlSuccess);
+}
+
+/// Of its second communicator something has not ended, so it cannot be captured yet. The first
+/// one's part would have joined other streams to the capture.
+TEST_F(Transfers, ARefusedGroupSpoilsNoCapture) {
+  if (n() < 2)
+    GTEST_SKIP() << "one rank";
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.deviceKind = occlDeviceCuda;
+  config.arenaBytes = 256 << 20;
+  startMany(2, numRanks(), config, {});
+  const auto buffers = memory(4096);
+  std::barrier<> meet(n());
+  inThreads([&](uint32_t rank) -> std::string {
+    char *const buffer = buffers[rank]->get();
+    std::string wrong;
+    if (rank == 0) {
+      occlRecv(buffer, 100, occlUint8, 1, commOf(0, 1), streamOf(0));
+      cudaStream_t captured = nullptr;
+      cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
+      cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
+      occlGroupStart();
+      for (uint32_t which = 0; which < 2; ++which)
+        occlRecv(buffer + 1000 * (which + 1), 100, occlUint8, 1, commOf(0, which), captured);
+      if (const occlResult_t result = occlGroupEnd(); result != occlInvalidArgument)
+        wrong = "the group's result is " + std::to_string(result);
+      cudaGraph_t graph = nullptr;
+      if (cudaStreamEndCapture(captured, &graph) != cudaSuccess)
+        wrong += " the capture is spoilt";
+      cudaGraphDestroy(graph);
+      cudaStreamDestroy(captured);
+    }
+    meet.arrive_and_wait();
+    if (rank == 1)
+      occlSend(buffer, 100, occlUint8, 0, commOf(1, 1), streamOf(1));
+    return wrong + onDevices[rank]->synchronize();
+  });
 }
 
 } // namespace
