@@ -8,6 +8,7 @@ namespace occl {
 
 using device::detail::acquireWord;
 using device::detail::deviceClock;
+using device::detail::fenceSequential;
 using device::detail::fenceSystem;
 using device::detail::loadWord;
 using device::detail::releaseWord;

@@ -22,6 +22,9 @@ __global__ void __launch_bounds__(32) attend(const __grid_constant__ InStreamArg
   letLaterWorkStart();
   if (verdict == Verdict::GoOn)
     verdict = awaitPeers(collective, arguments.bound, number, early, peer);
+  // It has no data to wait for in vain: if the others call something else, nothing else says so.
+  if (verdict == Verdict::GoOn)
+    verdict = comparePeers(collective, arguments.bound, number);
   // The call is over on this rank once all others have come to it.
   if (verdict == Verdict::GoOn && laneOfWarp() == 0)
     countInvocation(arguments, number, 0);

@@ -135,6 +135,15 @@ __device__ __noinline__ inline Verdict refuseOthers(Said said, const WaitBound &
   return Verdict::Late;
 }
 
+/// By all lanes of a warp, once this rank has told the others what it calls. Of two ranks that do
+/// so one at least sees the other's word: the one that is later.
+__device__ inline Verdict comparePeers(const DeviceCollective &collective, const WaitBound &bound,
+                                       uint64_t number) {
+  fenceSequential();
+  const Said said = whatPeerCalls(collective, number);
+  return __any_sync(~0u, said == Said::Another) ? refuseOthers(said, bound, number) : Verdict::GoOn;
+}
+
 /// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes
 /// of a warp, a rank each. GoOn: they do.
 __device__ inline Verdict awaitPeers(const DeviceCollective &collective, const WaitBound &bound,
@@ -142,7 +151,7 @@ __device__ inline Verdict awaitPeers(const DeviceCollective &collective, const W
   WarpWatch watch(bound);
   for (bool isAcquired = false;; words = loadPeerAcquiring(collective, number), isAcquired = true) {
     peer = judgePeer(collective, number, words);
-    // Who may be ahead has a clerk that looks.
+    // Who may be ahead has a clerk that looks, or looks once it is here (comparePeers).
     const Said said = collective.lead == 1 ? whatPeerCalls(collective, number) : Said::TheSame;
     if (__any_sync(~0u, said == Said::Another))
       return refuseOthers(said, bound, number);

@@ -17,9 +17,10 @@ namespace occl::gpu_test {
 namespace {
 
 /// Rank 0 sends its input to rank 1; the others have no thread block.
-plan::Plan sendToNext(uint32_t n) {
+plan::Plan sendToNext(uint32_t n, plan::Protocol protocol = plan::Protocol::Simple) {
   using namespace plan;
   PlanBuilder builder;
+  builder.header().protocol = protocol;
   builder.header().name = "send";
   builder.header().collective = "send";
   builder.header().sourceHash = "0123456789abcdef";
@@ -113,6 +114,22 @@ TEST_F(IdleRanks, AreNamedWhereTheyDoNotCome) {
   for (uint32_t r = 0; r < n; ++r)
     EXPECT_NE(failureOf(r).find("waits for rank " + std::to_string(n - 1)), std::string::npos)
         << failureOf(r);
+}
+
+/// All others have ended what they call, so it alone can find that out.
+TEST_F(IdleRanks, WhoComesLastFindsThatItCallsSomethingElse) {
+  auto n = static_cast<uint32_t>(comms.size());
+  const Case sent = one(sendToNext(n, plan::Protocol::LL));
+  Case another = sent;
+  another.count /= 2;
+  callOnAll(sent);
+  for (uint32_t r = 0; r < n - 1; ++r)
+    ASSERT_EQ(call(r, sent), "");
+  for (uint32_t r = 0; r < n - 1; ++r)
+    ASSERT_EQ(onDevices[r]->synchronize(), "") << "rank " << r;
+  ASSERT_EQ(call(n - 1, another), "");
+  for (uint32_t r = 0; r < n; ++r)
+    EXPECT_NE(failureOf(r).find("calls something else there"), std::string::npos) << failureOf(r);
 }
 
 TEST_F(IdleRanks, AreInGraphs) {
