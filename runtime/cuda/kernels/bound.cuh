@@ -16,7 +16,8 @@ enum class Verdict : uint32_t { GoOn, Leave, Abort, Late };
 /// Counts polls in vain of one warp; all lanes call together.
 class WarpWatch {
 public:
-  /// Verdict::Leave is no verdict unless it may leave.
+  /// Who may not leave gets no Verdict::Leave, and is nowhere said to have progressed: `stuckSince`
+  /// then takes no register.
   __device__ explicit WarpWatch(const WaitBound &bound, bool mayLeave = true)
       : bound(bound), mayLeave(mayLeave) {}
 
@@ -46,7 +47,7 @@ public:
       return Verdict::Abort;
     if (isHostsTurn) {
       hostTick = tick + kTicksApart;
-      if (now - begin > kLong)
+      if (now - (mayLeave ? stuckSince : begin) > kLong)
         sayThatItWaits(peer, now);
     }
     return verdict;
