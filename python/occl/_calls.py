@@ -66,8 +66,7 @@ def standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str = "s
 
 def _standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str, root: int,
               place: Place | None) -> Prepared:
-    if root:
-        natural(root, "root", size)
+    root = natural(root, "root", size)
     if kind == "scatter" and rank != root:
         if out is None:
             raise InvalidArgumentError(f"scatter on rank {rank}, which is not the root ({root}): "
@@ -195,9 +194,20 @@ def _set_options(prepared: Prepared, options: Options) -> None:
     if options.name is not None:
         call.name = options.name.encode()
     if options.scale is not None:
-        import numpy
-
-        model = prepared.keep[0] or prepared.keep[1]
-        element = numpy.array([options.scale], dtype=_dtypes.numpy_dtype(model.dtype))
+        element = _element(options.scale, (prepared.keep[0] or prepared.keep[1]).dtype)
         call.scalar = element.ctypes.data
         prepared.keep += (element,)
+
+
+def _element(scale: float, dtype: str) -> Any:
+    """The factor as an array of one element, which has its value."""
+    import numpy
+
+    try:
+        with numpy.errstate(invalid="ignore"):
+            element = numpy.array([scale], dtype=_dtypes.numpy_dtype(dtype))
+    except (OverflowError, ValueError):
+        element = None
+    if element is None or dtype not in _dtypes.FLOATS and element[0] != scale:
+        raise InvalidArgumentError(f"scale {scale} is no {dtype}")
+    return element

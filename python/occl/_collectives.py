@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _calls, _dtypes, _library
 from ._calls import Options, Prepared
-from ._config import natural
+from ._config import natural, signed
 from ._cuda.memory import DeviceArray, shape_of
 from ._cuda.streams import Place
 from ._errors import InvalidArgumentError, Result
@@ -122,7 +122,7 @@ class Collectives(Insight):
         place = self._place(stream, array, out)
         prepared = _calls.prepare(what, self.rank, self.size, array, out, options, place=place)
         prepared.call.id = natural(id, "id", 1 << 63)
-        prepared.call.priority = priority
+        prepared.call.priority = signed(priority, "priority")
         if place is not None:
             after = ctypes.c_void_p(place.stream)
             prepared.call.after = ctypes.addressof(after)
@@ -163,8 +163,8 @@ class Collectives(Insight):
         """The call is in its stream: what has to happen until it has ended there."""
         if any(buffer.capsule is not None for buffer in prepared.buffers):
             self._end(prepared)
-        elif self._work is not None and self._work.is_to_hold(prepared.buffers, place.stream):
-            self._work.hold(place.stream, prepared)
+        elif self._work is not None:
+            self._work.keep(place.stream, prepared.buffers, prepared)
 
     def _end(self, prepared: Prepared) -> None:
         """Waits for the call's stream; raises why the communicator has failed, if it has: the next
@@ -178,9 +178,3 @@ class Collectives(Insight):
         if self.failure():
             _library.check(self._block(_library.library().occlCall, self._handle, prepared.call,
                                        prepared.place.stream))
-
-    def _sweep(self) -> None:
-        """Requests that the program has dropped end some time; then their arrays may go."""
-        if len(self._requests) > 16:
-            for request in list(self._requests.values())[:4]:
-                request.test()

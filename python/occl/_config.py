@@ -63,6 +63,17 @@ def natural(value: Any, what: str, below: int = 1 << 64) -> int:
     return number
 
 
+def signed(value: Any, what: str) -> int:
+    """An int of 32 bits with a sign, for the library. TypeError, InvalidArgumentError."""
+    try:
+        number = int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"{what} is a {type(value).__name__}; it is an int") from None
+    if not -(1 << 31) <= number < 1 << 31:
+        raise InvalidArgumentError(f"{what} is {number}; it can be {-(1 << 31)} to {(1 << 31) - 1}")
+    return number
+
+
 def config_of(settings: Settings) -> _abi.Config:
     config = _abi.sized(_abi.Config)
     for name, value in settings.items():

@@ -9,7 +9,9 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from . import _interrupt, _library
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
     from .request import Request
 
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
+_LEAST_PATIENCE = 30.0  # seconds, as occlCommDestroy has them
 
 
 class Core:
     """What collectives, transfers and insight are built on."""
 
-    def __init__(self, handle: int, device: int | None = None):
-        """For occl.init and its like, which own the handle until here."""
+    def __init__(self, handle: int, device: int | None = None, timeout: float | None = None):
+        """For occl.init and its like, which own the handle until here. `timeout`: its setting."""
+        # Seconds, of close().
+        self._patience = max(_LEAST_PATIENCE, timeout if timeout and timeout != inf else 0)
         self._work = None if device is None else Work(device)
         self._handle: int | None = handle
         self._pid = os.getpid()
@@ -40,6 +45,7 @@ class Core:
         self._is_closing = False
         self._closing = threading.Lock()
         self._requests: dict[int, Request] = {}
+        self._to_sweep: Iterator[int] = iter(())
         self._parts: set[Partitioned] = set()  # those that have not been closed
         self._starting: list[Any] = []  # what has to live while a call starts
         number = ctypes.c_uint32()
@@ -67,7 +73,8 @@ class Core:
 
     def close(self) -> None:
         """Waits for what is in flight, up to 30 seconds or the timeout, whichever is more, and
-        gives everything back. Ranks that still need this one get PeerFailedError. Twice is
+        gives everything back. Before that it waits as long for other threads that are inside of
+        calls, and aborts those then. Ranks that still need this one get PeerFailedError. Twice is
         nothing, and so is a communicator of the parent process."""
         self._close(is_abort=False)
 
@@ -79,9 +86,7 @@ class Core:
         try:
             if is_abort:
                 self.abort()
-            # An exception of this thread may have come between a call and its end here.
-            while any(user != threading.get_ident() for user in self._users):
-                time.sleep(0.001)
+            self._wait_for_users(is_abort)
         except BaseException:
             self._is_closing = False
             raise
@@ -99,6 +104,16 @@ class Core:
             if self._work is not None:
                 self._work.end()
         _library.check(result)
+
+    def _wait_for_users(self, is_aborted: bool) -> None:
+        """Until no other thread is inside of a call. An exception of this thread may have come
+        between a call and its end here."""
+        until = time.monotonic() + self._patience
+        while any(user != threading.get_ident() for user in self._users):
+            if not is_aborted and time.monotonic() > until:
+                self.abort()
+                is_aborted = True
+            time.sleep(0.001)
 
     @property
     def is_closed(self) -> bool:
@@ -177,6 +192,19 @@ class Core:
                 self.abort, driver().synchronize, place.device, place.stream))
         finally:
             self._leave()
+
+    def _sweep(self) -> None:
+        """Requests that the program has dropped end some time; then their arrays may go. A few are
+        asked each time, going around."""
+        if len(self._requests) <= 16:
+            return
+        numbers = list(islice(self._to_sweep, 4))
+        if len(numbers) < 4:
+            self._to_sweep = iter(list(self._requests))
+        for number in numbers:
+            request = self._requests.get(number)
+            if request is not None:
+                request.test()
 
     def _has_in_flight(self) -> bool:
         return bool(self._requests) or any(part._is_active for part in list(self._parts))

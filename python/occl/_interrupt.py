@@ -1,10 +1,13 @@
 """Control-C in the middle of a call that blocks.
 
 Python runs signal handlers between its own instructions, so none runs while its main thread waits
-inside liboccl. Such waits cost nothing extra here: Python's own C handler writes the signal's
-number to a pipe, from which a thread of this module reads, and if SIGINT would be KeyboardInterrupt
-it aborts the communicator that the main thread is blocked with. The call then returns, with its
-buffers untouched from there on, and the main thread raises KeyboardInterrupt.
+inside liboccl. So Python's own C handler writes the signal's number to a pipe, for which a thread of
+this module waits, and if SIGINT would be KeyboardInterrupt it aborts the communicator that the main
+thread is blocked with. The call then returns, with its buffers untouched from there on, and the main
+thread raises KeyboardInterrupt.
+
+That thread may come late, when the program has handled the signal already and is in its next call.
+So calls begin by taking what is in the pipe, and what the thread finds there is of this call alone.
 
 Who has another wakeup descriptor (asyncio, for instance) keeps it; then such a call ends first.
 """
@@ -12,6 +15,7 @@ Who has another wakeup descriptor (asyncio, for instance) keeps it; then such a 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -23,6 +27,8 @@ from typing import Any
 _end_call: Callable[[], object] | None = None
 _main = threading.main_thread().ident
 _pipe: tuple[int, int] | None = None
+_arrived = select.poll()  # whether there is something in the pipe, for the main thread
+_lock = threading.RLock()  # of taking it out; a handler of signals may be inside of call() again
 _looked = -1.0
 _LOOK_SECONDS = 1.0
 
@@ -36,8 +42,11 @@ def call(end_call: Callable[[], object], function: Callable[..., int], *argument
     now = monotonic()
     if now > _looked + _LOOK_SECONDS:
         _watch(now)
-    _end_call = end_call
     try:
+        with _lock:
+            if _arrived.poll(0):
+                _take()
+            _end_call = end_call
         return function(*arguments)
     finally:
         _end_call = None
@@ -48,26 +57,40 @@ def _watch(now: float) -> None:
     global _pipe, _looked
     _looked = now
     if _pipe is None:
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        _pipe = (reader, writer)
-        threading.Thread(target=_read, args=(reader,), name="occl-interrupt", daemon=True).start()
+        _pipe = os.pipe()
+        for descriptor in _pipe:
+            os.set_blocking(descriptor, False)
+        _arrived.register(_pipe[0], select.POLLIN)
+        threading.Thread(target=_read, args=(_pipe[0],), name="occl-interrupt", daemon=True).start()
     before = signal.set_wakeup_fd(_pipe[1], warn_on_full_buffer=False)
     if before not in (-1, _pipe[1]):
         signal.set_wakeup_fd(before)
 
 
 def _read(reader: int) -> None:
-    while numbers := os.read(reader, 256):
-        end_call = _end_call
-        if (signal.SIGINT in numbers and end_call is not None
-                and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
-            end_call()
+    arrived = select.poll()
+    arrived.register(reader, select.POLLIN)
+    while True:
+        arrived.poll()  # takes nothing out
+        with _lock:
+            numbers, end_call = _take(), _end_call
+            if (signal.SIGINT in numbers and end_call is not None
+                    and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+                end_call()
+
+
+def _take() -> bytes:
+    """What is in the pipe, which may be nothing any more."""
+    assert _pipe is not None
+    try:
+        return os.read(_pipe[0], 256)
+    except BlockingIOError:
+        return b""
 
 
 def _in_child() -> None:
     """After fork: the thread is not there, and the pipe is the parent's."""
-    global _pipe, _looked, _main, _end_call
+    global _pipe, _looked, _main, _end_call, _arrived, _lock
     if _pipe is not None:
         before = signal.set_wakeup_fd(-1)
         if before not in (-1, _pipe[1]):
@@ -76,6 +99,7 @@ def _in_child() -> None:
             os.close(descriptor)
     _pipe, _looked, _end_call = None, -1.0, None
     _main = get_ident()
+    _arrived, _lock = select.poll(), threading.RLock()
 
 
 os.register_at_fork(after_in_child=_in_child)

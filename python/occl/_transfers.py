@@ -43,8 +43,8 @@ class _Transfer:
                 self.comm._starting.append(self)
                 self.comm._synchronize(self.place)
                 self.comm._starting.remove(self)
-            elif self.comm._work.is_to_hold(buffers, self.place.stream):
-                self.comm._work.hold(self.place.stream, self)
+            else:
+                self.comm._work.keep(self.place.stream, buffers, self)
 
 
 class _Group(threading.local):
@@ -170,6 +170,7 @@ class Transfers(Core):
         number = c_uint64()
         end = _library.library().occlGroupEndAsync
         with self._using():
+            self._sweep()
             # An exception may come right behind the call: the arrays have to live all the same.
             self._starting.append(transfers)
             result = _give(transfers, lambda: int(end(self._handle, 0, None, None, byref(number))))
@@ -202,7 +203,7 @@ class Transfers(Core):
     def gather_v(self, array: Any, root: int = 0, *, out: Any = None,
                  recv_counts: Sequence[int] | None = None, stream: Any = None) -> Any:
         """The same for the root alone, which gives out and recv_counts; None elsewhere."""
-        natural(root, "root", self.size)
+        root = natural(root, "root", self.size)
         place = self._place(stream, array, out)
         if self.rank != root:
             source = _buffers.read(array, place=place)
@@ -219,7 +220,7 @@ class Transfers(Core):
                   send_counts: Sequence[int] | None = None, stream: Any = None) -> Any:
         """send_counts[q] elements of the root's array for each rank q, one after the other, become
         its `out`. On other ranks array and send_counts are None."""
-        natural(root, "root", self.size)
+        root = natural(root, "root", self.size)
         place = self._place(stream, array, out)
         if self.rank != root:
             target = _buffers.write(out, place=place)

@@ -10,7 +10,7 @@ from typing import Unpack
 from . import _abi, _library
 from ._abi import Config
 from ._collectives import Collectives
-from ._config import Settings, config_of, natural
+from ._config import Settings, config_of, natural, signed
 from ._cuda.driver import driver
 from ._errors import Error
 from ._transfers import Transfers
@@ -34,9 +34,11 @@ class Communicator(Collectives, Transfers, Partitions):
         number = _abi.NO_COLOUR if colour is None else natural(colour, "colour", 1 << 31)
         handle = ctypes.c_void_p()
         config = self._config(settings)
-        _library.check(self._block(_library.library().occlCommSplit, self._handle, number, key,
-                                   config, ctypes.byref(handle)))
-        return None if handle.value is None else Communicator(handle.value, self.device)
+        _library.check(self._block(_library.library().occlCommSplit, self._handle, number,
+                                   signed(key, "key"), config, ctypes.byref(handle)))
+        if handle.value is None:
+            return None
+        return Communicator(handle.value, self.device, self._timeout(settings))
 
     def shrink(self, exclude: Sequence[int] = (), **settings: Unpack[Settings]) -> Communicator:
         """A smaller communicator of the ranks that are left, after a failure or without one: all
@@ -53,13 +55,17 @@ class Communicator(Collectives, Transfers, Partitions):
                 return int(_library.library().occlCommShrink(
                     self._handle, numbers, len(ranks), config, ctypes.byref(handle)))
 
-        return _made(handle, make, self.device)
+        return _made(handle, make, self.device, self._timeout(settings))
 
     def _config(self, settings: Settings) -> Config | None:
         """Of one that is made of this one: it stays on its device, which the library wants to hear."""
         if settings and self.device is not None:
             settings = {"device": self.device, **settings}
         return config_of(settings) if settings else None
+
+    def _timeout(self, settings: Settings) -> float | None:
+        """Of one that is made of this one: without settings it has those of this one."""
+        return settings.get("timeout") if settings else self._patience
 
 
 def init(*, rank: int | None = None, size: int | None = None, name: str | None = None,
@@ -74,16 +80,17 @@ def init(*, rank: int | None = None, size: int | None = None, name: str | None =
     config = config_of(settings)
     library = _library.library()
     handle = ctypes.c_void_p()
+    device, timeout = settings.get("device"), settings.get("timeout")
     if rank is None and size is None and name is None:
         return _made(handle, lambda: library.occlCommInitFromEnv(ctypes.byref(handle), config),
-                     settings.get("device"))
+                     device, timeout)
     if rank is None or size is None or name is None:
         raise TypeError("init() takes rank, size and name together, or none of them")
     if not isinstance(name, str):
         raise TypeError(f"name is a {type(name).__name__}; it is a str")
     numbers = natural(size, "size", 1 << 32), natural(rank, "rank", 1 << 32)
     return _made(handle, lambda: library.occlCommInitRank(
-        ctypes.byref(handle), *numbers, name.encode(), config), settings.get("device"))
+        ctypes.byref(handle), *numbers, name.encode(), config), device, timeout)
 
 
 def init_all(size: int, **settings: Unpack[Settings]) -> list[Communicator]:
@@ -95,12 +102,12 @@ def init_all(size: int, **settings: Unpack[Settings]) -> list[Communicator]:
     first = settings.get("device")
     devices = [None] * size if first is None else [
         (first + rank) % driver().device_count() for rank in range(size)]
-    return [Communicator(handle, device) for handle, device in zip(handles[:size], devices)
-            if handle is not None]
+    return [Communicator(handle, device, settings.get("timeout"))
+            for handle, device in zip(handles[:size], devices) if handle is not None]
 
 
-def _made(handle: ctypes.c_void_p, make: Callable[[], int],
-          device: int | None) -> Communicator:
+def _made(handle: ctypes.c_void_p, make: Callable[[], int], device: int | None,
+          timeout: float | None) -> Communicator:
     """Makes a communicator in a thread of its own, as nothing but the timeout ends its wait for
     other ranks: so the calling thread can be interrupted. What is made after that is freed."""
     outcome: list[Error | None] = []
@@ -131,4 +138,4 @@ def _made(handle: ctypes.c_void_p, make: Callable[[], int],
     if outcome[0] is not None:
         raise outcome[0]
     assert handle.value is not None
-    return Communicator(handle.value, device)
+    return Communicator(handle.value, device, timeout)

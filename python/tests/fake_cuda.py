@@ -40,6 +40,9 @@ class Driver:
         self.said.append(("mark", device, stream))
         return self.events
 
+    def is_captured(self, device, stream):
+        return False
+
     def has_ended(self, device, event):
         return event not in self.running
 

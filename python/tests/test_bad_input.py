@@ -47,6 +47,8 @@ read_only.flags.writeable = False
     (lambda c: c.broadcast(np.ones(4), 2), ValueError, "root is 2"),
     (lambda c: c.broadcast(np.ones(4), -1), ValueError, "root is -1"),
     (lambda c: c.broadcast(np.ones(4), "one"), TypeError, "root is a str"),
+    (lambda c: c.broadcast(np.ones(4), None), TypeError, "root is a NoneType"),
+    (lambda c: c.gather_v(np.ones(4), 2), ValueError, "root is 2"),
     (lambda c: c.reduce_scatter(np.ones(3)), ValueError, "cannot be divided among 2 ranks"),
     (lambda c: c.all_to_all(np.array(1)), ValueError, "cannot be divided"),
     (lambda c: c.scatter(None, 1), ValueError, "give out="),
@@ -58,6 +60,11 @@ read_only.flags.writeable = False
     (lambda c: c.call(7, np.ones(1)), TypeError, "the plan is a int"),
     (lambda c: c.call("all_reduce", np.ones(1), timeout="1"), TypeError, "timeout is a str"),
     (lambda c: c.call("all_reduce", np.ones(1), timeout=-1), ValueError, "timeout is -1"),
+    (lambda c: c.call("all_reduce", np.ones(1, "i4"), scale=0.5), ValueError,
+     "scale 0.5 is no int32"),
+    (lambda c: c.call("all_reduce", np.ones(1, "u1"), scale=-1), ValueError, "scale -1 is no uint8"),
+    (lambda c: c.call("all_reduce", np.ones(1, "i8"), scale=float("nan")), ValueError, "no int64"),
+    (lambda c: c.call("all_reduce", np.ones(1, "i8"), scale=1e30), ValueError, "no int64"),
     (lambda c: c.call(occl.compile(STAR), np.ones(1)), ValueError, "is for 4 ranks"),
     (lambda c: c.call(occl.compile(STAR, ranks=2)), ValueError, "neither array nor out"),
     (lambda c: c.call(occl.compile(STAR, ranks=2), np.ones(4), count=5), ValueError,
@@ -65,6 +72,13 @@ read_only.flags.writeable = False
     (lambda c: c.start("all_reduce", np.ones(1), id=-1), ValueError, "id is -1"),
     (lambda c: c.start("all_reduce", np.ones(1), id=1 << 63), ValueError, "id is"),
     (lambda c: c.start("all_reduce", np.ones(1), id="a"), TypeError, "id is a str"),
+    (lambda c: c.start("all_reduce", np.ones(1), id=1, priority=1 << 31), ValueError,
+     "priority is 2147483648"),
+    (lambda c: c.start("all_reduce", np.ones(1), id=1, priority=1.5), TypeError,
+     "priority is a float"),
+    (lambda c: c.split(0, key=1 << 32), ValueError, "key is 4294967296"),
+    (lambda c: c.split(0, key=-(1 << 31) - 1), ValueError, "key is -2147483649"),
+    (lambda c: c.split(0, key="a"), TypeError, "key is a str"),
     (lambda c: c.split("red"), TypeError, "colour is a str"),
     (lambda c: c.split(-3), ValueError, "colour is -3"),
     (lambda c: c.split(0, tmeout=3), TypeError, "no setting 'tmeout'"),
@@ -145,6 +159,34 @@ def test_close_while_another_thread_waits(job):
     closer.join(60)
     assert not thread.is_alive() and not closer.is_alive()
     assert isinstance(outcome[0], occl.AbortedError)
+
+
+def test_close_aborts_what_does_not_end(job):
+    """A call of another thread, without a deadline, of a rank that nobody else calls."""
+    job = job(2)
+    comm = job.comms[0]
+    comm._patience = 0.2
+    outcomes = []
+    thread = threading.Thread(
+        target=lambda: outcomes.extend(job.outcomes(lambda c: c is comm and c.barrier())))
+    thread.start()
+    while not comm._users:
+        pass
+    closer = threading.Thread(target=comm.close, daemon=True)
+    closer.start()
+    closer.join(60)
+    assert not closer.is_alive(), "close() waits for ever"
+    thread.join(60)
+    assert isinstance(outcomes[0], occl.AbortedError)
+
+
+def test_how_long_close_waits():
+    assert [comm.close() or comm._patience for comm in (
+        *occl.init_all(1), *occl.init_all(1, timeout=3), *occl.init_all(1, timeout=50),
+        *occl.init_all(1, timeout=float("inf")))] == [30, 30, 50, 30]
+    with occl.init_all(1, timeout=50)[0] as comm, comm.split(0) as part, part.shrink() as rest:
+        with comm.split(0, timeout=40) as other:
+            assert (part._patience, rest._patience, other._patience) == (50, 50, 40)
 
 
 def test_what_is_dropped_is_closed_and_said():

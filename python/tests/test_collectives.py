@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import time
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_parts_lie_along_the_first_dimension(job):
         [0, 1, 2, 3]] * 4
 
 
-@pytest.mark.parametrize("root", [0, 2])
+@pytest.mark.parametrize("root", [0, 2, np.int64(1)])
 def test_rooted_ones(job, root):
     job = job(3)
     for result in job(lambda comm: comm.broadcast(np.full(4, comm.rank), root)):
@@ -143,6 +144,28 @@ def test_dropped_requests_keep_their_arrays_and_end(job):
         return len(comm._requests), [target[7] for target in out]
 
     assert job(2)(body) == [(0, [2.0 * id for id in range(100)])] * 2
+
+
+def test_dropped_requests_end_behind_some_that_do_not(job):
+    """The oldest ones are of ids that the other rank starts at last."""
+    def body(comm):
+        def start(id):
+            return comm.start("all_reduce", np.full(10, float(id)), id=id)
+
+        late = [start(id) for id in range(24)] if comm.rank == 0 else []
+        for id in range(24, 124):
+            start(id)
+        while comm.stats().completed < 100:
+            time.sleep(0.001)
+        for id in range(124, 224):
+            start(id).wait()
+        left = len(comm._requests)
+        for request in late or [start(id) for id in range(24)]:
+            request.wait()
+        return left
+
+    left = job(2)(body)
+    assert left[0] == 24 and left[1] <= 16, left
 
 
 def test_requests_can_be_tested(job):

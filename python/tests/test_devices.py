@@ -243,6 +243,31 @@ def test_arrays_live_until_their_stream_has_come_so_far(cuda, pair):
     assert not Work(0).is_to_hold(comm.buffers, 0x700) and Work(0).is_to_hold(comm.buffers, 0)
 
 
+def test_arrays_go_with_a_later_call_that_holds_nothing(cuda, pair, monkeypatch):
+    def call(comm, **more):
+        array = fake_cuda.Array(cuda, np.ones(4), stream=0x700)
+        comm.all_reduce(array, "max", out=array, **more)
+        return weakref.ref(array)
+
+    def transfer(comm):
+        array = fake_cuda.Array(cuda, np.ones(4), stream=0x700)
+        with occl.group():
+            comm.send(array, 1 - comm.rank)
+            comm.recv(array, 1 - comm.rank)
+
+    for later in (call, transfer):
+        kept = pair(lambda comm: call(comm, stream=0x900))
+        cuda.running.clear()
+        with monkeypatch.context() as captured:  # then events must not be asked
+            captured.setattr(cuda, "is_captured", lambda device, stream: True)
+            pair(later)
+            gc.collect()
+            assert all(array() is not None for array in kept)
+        pair(later)
+        gc.collect()
+        assert all(array() is None for array in kept)
+
+
 def test_memory_that_all_ranks_can_access(cuda, pair):
     def body(comm):
         array = comm.empty((2, 3), "float64")

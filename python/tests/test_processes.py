@@ -98,6 +98,26 @@ def test_control_c_while_ranks_are_missing(ranks):
     assert time.monotonic() - begin < 25  # without it, the timeout is 30 s
 
 
+def test_control_c_that_has_been_handled_is_of_no_matter_to_the_next_call(ranks):
+    job = ranks(2, """
+        comm.barrier()
+        for _ in range(20):
+            try:
+                if comm.rank == 0:
+                    signal.raise_signal(signal.SIGINT)
+                    time.sleep(600)
+            except KeyboardInterrupt:
+                pass
+            if comm.rank == 1:
+                time.sleep(0.02)
+            comm.all_reduce(np.ones(3))
+        print("done", flush=True)
+        comm.close()
+        """)
+    for status, out, err in job.end():
+        assert (status, out, err) == (0, "ready\ndone\n", "")
+
+
 def test_control_c_of_another_handler_waits(ranks):
     """Who handles SIGINT keeps the communicator."""
     job = ranks(2, """

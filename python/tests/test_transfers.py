@@ -151,6 +151,19 @@ def test_an_inner_group_that_is_given_up(job):
     assert job(2)(body) == [[1, 1, 1], [0, 0, 0]]
 
 
+def test_dropped_groups_end(job):
+    def body(comm):
+        peer = 1 - comm.rank
+        for _ in range(100):
+            with comm.start_group():
+                comm.send(np.ones(10), peer)
+                comm.recv(np.empty(10), peer)
+            comm.barrier()
+        return len(comm._requests)
+
+    assert max(job(2)(body)) < 60
+
+
 def test_start_group_has_no_groups_around_it(job):
     comm = job(2).comms[0]
     with pytest.raises(occl.InvalidArgumentError, match="inside of a group"):

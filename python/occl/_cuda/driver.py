@@ -78,11 +78,12 @@ class Driver:
         """An event behind what the stream has so far, to be asked about and forgotten; None while
         the stream is captured."""
         with self._on(device):
-            status = c_int()
-            # Of the legacy default stream it is an error while another one is captured.
-            if self._cuda.cuStreamIsCapturing(stream, byref(status)) or status.value:
-                return None
-            return self._event(stream).value
+            return None if self._is_captured(stream) else self._event(stream).value
+
+    def is_captured(self, device: int, stream: int) -> bool:
+        """Whether the stream is captured, or, of the legacy default stream, another one."""
+        with self._on(device):
+            return self._is_captured(stream)
 
     def has_ended(self, device: int, event: int) -> bool:
         """Whether what is in front of the event has ended, also by an error."""
@@ -115,6 +116,11 @@ class Driver:
             text = c_char_p()
             self._cuda.cuGetErrorName(result, byref(text))
             raise SystemError(f"{name}: {(text.value or b'error').decode()} ({result})")
+
+    def _is_captured(self, stream: int) -> bool:
+        status = c_int()
+        # Of the legacy default stream it is an error while another one is captured.
+        return bool(self._cuda.cuStreamIsCapturing(stream, byref(status)) or status.value)
 
     def _event(self, stream: int) -> c_void_p:
         event = c_void_p()

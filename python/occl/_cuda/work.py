@@ -32,6 +32,14 @@ class Work:
                 self._stream = driver().make_stream(self.device)
             return self._stream
 
+    def keep(self, stream: int, buffers: list[Buffer], owner: Any) -> None:
+        """Behind a call in the stream: keeps the owner of the buffers as long as it has to live. What
+        earlier streams have ended goes."""
+        if self.is_to_hold(buffers, stream):
+            self.hold(stream, owner)
+        elif self._held and not driver().is_captured(self.device, stream):
+            self._sweep()
+
     def is_to_hold(self, buffers: list[Buffer], stream: int) -> bool:
         """Whether memory of the buffers could be used anew before the stream has come so far: their
         frameworks see to it in their own current stream alone."""
@@ -39,10 +47,10 @@ class Work:
 
     def hold(self, stream: int, keep: Any) -> None:
         """Keeps it until the stream has ended what it has so far. While the stream is captured the
-        graph's buffers are the program's to keep."""
-        self._sweep()
+        graph's buffers are the program's to keep, and events must not be asked."""
         event = driver().mark(self.device, stream)
         if event is not None:
+            self._sweep()
             self._held.append((event, keep))
 
     def end(self) -> None:
