@@ -10,6 +10,7 @@ import time
 
 import torch
 
+import arguments
 import harness
 import operations
 import training
@@ -66,7 +67,7 @@ def run(names: list[str], seed: int, summary: Summary) -> None:
         names = names[names.index(current) + 1:]
 
 
-CASES = {**operations.CASES, **training.CASES}
+CASES = {**operations.CASES, **arguments.CASES, **training.CASES}
 if torch.__version__.startswith("2.6."):
     # Its FSDP2 takes CUDA for granted, and its pipelines do not average over microbatches.
     for name in ("fsdp2", "fsdp2_and_tensor_parallel", "pipeline"):

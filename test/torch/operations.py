@@ -503,42 +503,6 @@ def case_functional(c: Context) -> None:
     equal(swapped, torch.arange(1, c.size + 1).repeat_interleave(2).float())
 
 
-def case_memory_formats(c: Context) -> None:
-    x = torch.full((2, 3, 4, 5), float(c.rank)).to(memory_format=torch.channels_last)
-    dist.all_reduce(x)
-    assert x.is_contiguous(memory_format=torch.channels_last)
-    equal(x, torch.full_like(x, sum(range(c.size))))
-    part = torch.arange(10.)[3:6]  # contiguous, and not at the begin of its memory
-    dist.broadcast(part, 0)
-    equal(part, torch.arange(3., 6.))
-
-
-def case_bad_tensors(c: Context) -> None:
-    """Errors on all ranks alike; the group goes on."""
-    raises(ValueError, "contiguous", dist.all_reduce, torch.ones(4, 4).t()[1:])
-    raises(ValueError, "output tensor size", dist.all_gather_into_tensor, torch.empty(c.size),
-           torch.empty(2))
-    raises(ValueError, "world size", dist.reduce_scatter_tensor, torch.empty(3), torch.empty(5))
-    raises((TypeError, ValueError), "type", dist.all_gather_into_tensor,
-           torch.empty(c.size, dtype=torch.int32), torch.empty(1))
-    raises(ValueError, "sparse", c.occl._get_backend(torch.device("cpu")).allreduce,
-           [torch.ones(3).to_sparse()])
-    raises(ValueError, "BAND with Float", dist.all_reduce, torch.ones(3), ReduceOp.BAND)
-    raises(ValueError, "MAX with Complex", c.occl._get_backend(torch.device("cpu")).allreduce,
-           [torch.ones(3, dtype=torch.complex64)], _options(ReduceOp.MAX))
-    raises(ValueError, "split", dist.all_to_all_single, torch.empty(4), torch.empty(4),
-           [1] * (c.size - 1) + [9], None)
-    x = torch.ones(3)
-    dist.all_reduce(x)
-    equal(x, torch.full((3,), float(c.size)))
-
-
-def _options(op):
-    options = dist.AllreduceOptions()
-    options.reduceOp = op
-    return options
-
-
 def case_wrong_size_of_message(c: Context) -> None:
     if c.rank == 0:
         dist.send(torch.ones(10), 1)

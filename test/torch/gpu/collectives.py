@@ -130,6 +130,49 @@ def case_copies(c: Context) -> None:
         both_ways(copies)
 
 
+def case_memory_formats(c: Context) -> None:
+    """Elements that lie in another order than their indices say; parts of one size and of several."""
+    def images(number: int) -> torch.Tensor:
+        return drawn(c, number * 60).view(number, 3, 4, 5).to(memory_format=torch.channels_last)
+    for sizes in ([2] * c.size, list(range(1, c.size + 1))):
+        parts = [images(n) for n in sizes]
+        seen = [[t.to(c.device) for t in ps] for ps in everybodys(c, [p.cpu() for p in parts])]
+        total = sum(ps[c.rank] for ps in seen)
+
+        def exchange(asynchronous: bool) -> None:
+            out = torch.empty(total.shape, memory_format=torch.channels_last)
+            work = dist.reduce_scatter(out, parts, async_op=asynchronous)
+            finish(work)
+            equal(out, total)
+            if asynchronous:
+                assert [t.data_ptr() for t in work.result()] == [out.data_ptr()]
+            gathered = [torch.empty(ps[q].shape, memory_format=torch.channels_last)
+                        for q, ps in enumerate(seen)]
+            finish(dist.all_gather(gathered, parts[c.rank], async_op=asynchronous))
+            for q, got in enumerate(gathered):
+                equal(got, seen[q][q])
+        both_ways(exchange)
+
+
+def case_bad_tensors(c: Context) -> None:
+    """Refused before anything starts, and before a kernel writes past an output."""
+    x = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)
+
+    def refused(asynchronous: bool) -> None:
+        for out, given in ((torch.empty(c.size), torch.empty(2 * c.size)),
+                           (torch.empty(c.size, 2), torch.empty(c.size, 3))):
+            raises(ValueError, "size of its input", dist.all_to_all_single, out, given,
+                   async_op=asynchronous)
+        raises(ValueError, "memory format", dist.all_gather,
+               [torch.empty(2, 3, 4, 5) for _ in range(c.size)], x, async_op=asynchronous)
+        raises(ValueError, "is no Int", dist.all_reduce, torch.ones(3, dtype=torch.int32),
+               dist._make_nccl_premul_sum(0.5), async_op=asynchronous)
+        y = torch.ones(3)
+        finish(dist.all_reduce(y, async_op=asynchronous))
+        equal(y, torch.full((3,), float(c.size)))
+    both_ways(refused)
+
+
 def case_reduce_and_scatter(c: Context) -> None:
     for count in COUNTS[1:]:
         x = drawn(c, count * c.size)

@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "meeting.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kMaxRanks = 32; // for which OCCL comes with plans
 constexpr uint32_t kMessageRequests = 4096;
+constexpr size_t kLargeBatch = 64; // works
 constexpr const char *kNoDevicesAcross =
     "the ranks are on several machines, where this backend is for CPU tensors: use "
     "init_process_group('cpu:occl,cuda:nccl') for CUDA tensors, whose NCCL may be OCCL's, by "
@@ -51,6 +53,11 @@ Backend::~Backend() { shutdown(); }
 void Backend::shutdown() {
   if (comm_->forked())
     return;
+  decltype(coalesced_) left; // released without the mutex
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    left.swap(coalesced_);
+  }
   devices_->close();
   messages_->leave();
   comm_->close();
@@ -135,32 +142,53 @@ WorkPtr Backend::newWork(c10d::OpType type, const char *name, Tensors inputs, Te
 
 // Into the innermost batch that this thread has open.
 c10::intrusive_ptr<Work> Backend::started(c10::intrusive_ptr<Work> work) {
+  Works grown;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto open = coalesced_.find(std::this_thread::get_id());
+    if (open == coalesced_.end())
+      return work;
+    Batch &batch = open->second.back();
+    batch.works.push_back(work);
+    if (batch.works.size() < batch.sweepAt)
+      return work;
+    grown.swap(batch.works);
+  }
+  // Without the mutex: what is released may need the interpreter.
+  std::erase_if(grown, [](const auto &one) { return one->isCompleted() && one->isSuccess(); });
   std::lock_guard<std::mutex> lock(mutex_);
   const auto open = coalesced_.find(std::this_thread::get_id());
-  if (open != coalesced_.end())
-    open->second.back().push_back(work);
+  if (open != coalesced_.end()) { // else the group has been destroyed
+    Batch &batch = open->second.back();
+    batch.sweepAt = std::max(kLargeBatch, 2 * grown.size());
+    batch.works = std::move(grown);
+  }
   return work;
 }
 
-void Backend::startCoalescing() {
+// PyTorch leaves a batch open for ever when an exception comes in it: so a large one does not keep
+// what is complete.
+void Backend::startCoalescing() { openBatch(kLargeBatch); }
+
+void Backend::openBatch(size_t sweepAt) {
   std::lock_guard<std::mutex> lock(mutex_);
-  coalesced_[std::this_thread::get_id()].emplace_back();
+  coalesced_[std::this_thread::get_id()].push_back({{}, sweepAt});
 }
 
-Backend::Batch Backend::closeBatch() {
+Backend::Works Backend::closeBatch() {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto open = coalesced_.find(std::this_thread::get_id());
   if (open == coalesced_.end())
     C10_THROW_ERROR(ValueError, "occl: endCoalescing without startCoalescing");
-  Batch batch = std::move(open->second.back());
+  Works works = std::move(open->second.back().works);
   open->second.pop_back();
   if (open->second.empty())
     coalesced_.erase(open);
-  return batch;
+  return works;
 }
 
 c10::intrusive_ptr<Work> Backend::coalesce(const std::function<void()> &calls) {
-  startCoalescing();
+  openBatch(std::numeric_limits<size_t>::max());
   try {
     calls();
   } catch (...) {
@@ -171,7 +199,7 @@ c10::intrusive_ptr<Work> Backend::coalesce(const std::function<void()> &calls) {
 }
 
 c10::intrusive_ptr<Work> Backend::endCoalescing() {
-  const Batch parts = closeBatch();
+  const Works parts = closeBatch();
   if (!parts.empty() && dynamic_cast<DeviceWork *>(parts[0].get()))
     return started(devices_->combine(parts));
   std::vector<OcclWork *> works;

@@ -117,14 +117,19 @@ public:
 
 private:
   using Piece = DevicePiece;
-  using Batch = std::vector<c10::intrusive_ptr<Work>>;
+  using Works = std::vector<c10::intrusive_ptr<Work>>;
+  struct Batch {
+    Works works;
+    size_t sweepAt; // when it has so many, those that are complete go
+  };
 
   void usable(const char *operation) const;
   void checkRoot(int64_t root, const char *operation) const;
   WorkPtr newWork(c10d::OpType type, const char *name, Tensors inputs, Tensors outputs,
                   unsigned parts = 1);
   c10::intrusive_ptr<Work> started(c10::intrusive_ptr<Work> work);
-  Batch closeBatch();
+  void openBatch(size_t sweepAt);
+  Works closeBatch();
   /// One work for all that `calls` starts.
   c10::intrusive_ptr<Work> coalesce(const std::function<void()> &calls);
   uint32_t timeout(std::chrono::milliseconds ofCall) const;
@@ -133,6 +138,8 @@ private:
   DeviceHow how(c10d::OpType type, const char *name, const Options &options) const {
     return {type, name, isAsync(options), timeout(options.timeout)};
   }
+  c10::intrusive_ptr<Work> reduceScatterUneven(const at::Tensor &output, const Tensors &parts,
+                                               const c10d::ReduceScatterOptions &options);
   // Starts a collective, in the order of calls. What `scalar` holds and `keep` live until it ends.
   void start(const WorkPtr &work, occlCall_t call, std::string scalar = {},
              std::vector<uint8_t> keep = {});

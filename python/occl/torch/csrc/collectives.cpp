@@ -228,40 +228,50 @@ c10::intrusive_ptr<Work> Backend::reduce_scatter(Tensors &outputs, std::vector<T
   at::Tensor &output = only(outputs, name);
   checkSizes(inputs.size() == 1 && inputs[0].size() == static_cast<size_t>(size_), name,
              "requires a list of an input for each rank");
-  Tensors &parts = inputs[0];
-  checkTensors(parts, name);
-  checkTensors({parts[0], output}, name);
+  const Tensors &parts = inputs[0];
+  Tensors all = parts;
+  all.push_back(output);
+  checkTensors(all, name);
   checkSizes(parts[rank_].numel() == output.numel(), name,
              "the input of this rank's part must have the size of the output");
   reductionOf(output.scalar_type(), options.reduceOp);
-  bool even = true;
-  for (const at::Tensor &part : parts)
-    even &= part.numel() == output.numel();
-  if (even) {
-    Tensors flat;
-    for (const at::Tensor &part : parts)
-      flat.push_back(part.reshape({-1}));
-    at::Tensor input = at::cat(flat);
-    if (input.is_cuda())
-      return started(devices_->reduce(how(c10d::OpType::REDUCE_SCATTER, name, options),
-                                      occlKindReduceScatter, input, output, output.numel(),
-                                      options.reduceOp, 0));
-    auto work = newWork(c10d::OpType::REDUCE_SCATTER, name, {input}, {output});
-    startReduction(work, occlKindReduceScatter, input, output, output.numel(), options.reduceOp, 0,
-                   options.timeout);
-    return started(work);
+  at::NoGradGuard noGrad;
+  Tensors flat;
+  for (const at::Tensor &part : parts) {
+    if (part.numel() != output.numel())
+      return reduceScatterUneven(output, parts, options);
+    flat.push_back(asInMemory(part));
   }
+  at::Tensor input = at::cat(flat);
+  if (input.is_cuda())
+    return started(devices_->reduce(how(c10d::OpType::REDUCE_SCATTER, name, options),
+                                    occlKindReduceScatter, input, output, output.numel(),
+                                    options.reduceOp, 0));
+  auto work = newWork(c10d::OpType::REDUCE_SCATTER, name, {input}, {output});
+  startReduction(work, occlKindReduceScatter, input, output, output.numel(), options.reduceOp, 0,
+                 options.timeout);
+  return started(work);
+}
+
+c10::intrusive_ptr<Work> Backend::reduceScatterUneven(const at::Tensor &output,
+                                                      const Tensors &parts,
+                                                      const c10d::ReduceScatterOptions &options) {
+  const char *const name = "reduce_scatter";
   return coalesce([&] {
     for (int root = 0; root < size_; ++root) {
-      at::Tensor own = root == rank_ ? output : parts[root].clone();
-      if (root == rank_)
-        own.copy_(parts[root].view_as(own));
+      const bool mine = root == rank_;
+      at::Tensor own = mine ? output : parts[root].clone();
+      if (mine)
+        asInMemory(own).copy_(asInMemory(parts[root]));
       if (own.is_cuda()) {
-        started(devices_->reduce(how(c10d::OpType::REDUCE, name, options), occlKindReduce, own, own,
-                                 own.numel(), options.reduceOp, root));
+        auto work = devices_->reduce(how(c10d::OpType::REDUCE, name, options), occlKindReduce, own,
+                                     own, own.numel(), options.reduceOp, root);
+        if (!mine)
+          work->dropResult();
+        started(std::move(work));
         continue;
       }
-      auto work = newWork(c10d::OpType::REDUCE, name, {own}, {});
+      auto work = newWork(c10d::OpType::REDUCE, name, {own}, mine ? Tensors{own} : Tensors{});
       startReduction(work, occlKindReduce, own, own, own.numel(), options.reduceOp, root,
                      options.timeout);
       started(work);

@@ -11,6 +11,17 @@ void check(bool fit, const char *operation, const char *what) {
     C10_THROW_ERROR(ValueError, std::string("occl: ") + operation + ": " + what);
 }
 
+Tensors joined(Tensors some, const Tensors &others) {
+  some.insert(some.end(), others.begin(), others.end());
+  return some;
+}
+
+// What a rank sends to itself: of what it sends to others they alone know how much they take.
+void checkOwn(const at::Tensor &input, const at::Tensor &output, const char *operation) {
+  check(input.numel() == output.numel(), operation,
+        "the output of this rank's part must have the size of its input");
+}
+
 // Views of the rows that go to, or come from, each rank.
 Tensors rowsOf(const at::Tensor &tensor, const std::vector<int64_t> &splits, int size,
                const char *name) {
@@ -97,10 +108,8 @@ c10::intrusive_ptr<Work> Backend::allgather(std::vector<Tensors> &outputs, Tenso
   checkTensor(input, name);
   check(outputs.size() == 1 && outputs[0].size() == static_cast<size_t>(size_), name,
         "requires a list of an output for each rank");
-  checkTensors(outputs[0], name);
-  checkTensors({input, outputs[0][0]}, name);
-  check(outputs[0][rank_].numel() == input.numel(), name,
-        "the output of this rank's part must have the size of the input");
+  checkTensors(joined(outputs[0], {input}), name);
+  checkOwn(input, outputs[0][rank_], name);
   if (input.is_cuda())
     return allgatherOnDevice(outputs[0], input, how(c10d::OpType::ALLGATHER, name, options));
   std::vector<Piece> sends, receives;
@@ -148,8 +157,8 @@ c10::intrusive_ptr<Work> Backend::gather(std::vector<Tensors> &outputs, Tensors 
     check(outputs.size() == 1 && outputs[0].size() == static_cast<size_t>(size_), name,
           "the root requires a list of an output for each rank");
     results = outputs[0];
-    checkTensors(results, name);
-    checkTensors({input, results[0]}, name);
+    checkTensors(joined(results, {input}), name);
+    checkOwn(input, results[root], name);
     for (int peer = 0; peer < size_; ++peer)
       receives.push_back({peer, results[peer]});
   } else {
@@ -176,8 +185,8 @@ c10::intrusive_ptr<Work> Backend::scatter(Tensors &outputs, std::vector<Tensors>
     check(inputs.size() == 1 && inputs[0].size() == static_cast<size_t>(size_), name,
           "the root requires a list of an input for each rank");
     held = inputs[0];
-    checkTensors(held, name);
-    checkTensors({output, held[0]}, name);
+    checkTensors(joined(held, {output}), name);
+    checkOwn(held[root], output, name);
     for (int peer = 0; peer < size_; ++peer)
       sends.push_back({peer, held[peer]});
   } else {
@@ -196,9 +205,8 @@ c10::intrusive_ptr<Work> Backend::alltoall(Tensors &outputs, Tensors &inputs,
   usable(name);
   check(outputs.size() == static_cast<size_t>(size_) && inputs.size() == outputs.size(), name,
         "requires lists of an input and an output for each rank");
-  checkTensors(inputs, name);
-  checkTensors(outputs, name);
-  checkTensors({inputs[0], outputs[0]}, name);
+  checkTensors(joined(inputs, outputs), name);
+  checkOwn(inputs[rank_], outputs[rank_], name);
   std::vector<Piece> sends, receives;
   for (int peer = 0; peer < size_; ++peer) {
     sends.push_back({peer, inputs[peer]});
@@ -221,6 +229,7 @@ c10::intrusive_ptr<Work> Backend::alltoall_base(at::Tensor &output, at::Tensor &
   checkTensors({input, output}, name);
   const Tensors from = rowsOf(input, inputSplits, size_, name);
   const Tensors to = rowsOf(output, outputSplits, size_, name);
+  checkOwn(from[rank_], to[rank_], name);
   std::vector<Piece> sends, receives;
   for (int peer = 0; peer < size_; ++peer) {
     sends.push_back({peer, from[peer]});

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 namespace occl_torch {
 
 namespace {
@@ -60,7 +62,11 @@ std::string factorOf(at::ScalarType type, const ReduceOp &op) {
   at::Tensor factor = supplement->tensor_factor.defined()
                           ? supplement->tensor_factor.to(at::kCPU)
                           : at::scalar_tensor(supplement->double_factor, at::kDouble);
+  const double wanted = factor.to(at::kDouble).item<double>();
   factor = factor.to(type).contiguous();
+  if (at::isIntegralType(type, false) && factor.to(at::kDouble).item<double>() != wanted)
+    C10_THROW_ERROR(ValueError, "occl: the factor " + std::to_string(wanted) +
+                                    " of PREMUL_SUM is no " + c10::toString(type));
   return {static_cast<const char *>(factor.const_data_ptr()), factor.element_size()};
 }
 
@@ -191,6 +197,18 @@ void checkTensor(const at::Tensor &tensor, const char *operation) {
     C10_THROW_ERROR(ValueError, where + "Tensors must be contiguous");
 }
 
+namespace {
+bool haveOneOrder(const std::vector<at::Tensor> &tensors) {
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
+                            at::MemoryFormat::ChannelsLast3d})
+    if (std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor &tensor) {
+          return tensor.numel() < 2 || tensor.is_contiguous(format);
+        }))
+      return true;
+  return false;
+}
+} // namespace
+
 void checkTensors(const std::vector<at::Tensor> &tensors, const char *operation) {
   if (tensors.empty())
     C10_THROW_ERROR(ValueError, std::string("occl: ") + operation + ": requires tensors");
@@ -206,7 +224,13 @@ void checkTensors(const std::vector<at::Tensor> &tensors, const char *operation)
                                      c10::toString(tensors[0].scalar_type()) + " and " +
                                      c10::toString(tensor.scalar_type()));
   }
+  if (!haveOneOrder(tensors))
+    C10_THROW_ERROR(ValueError, std::string("occl: ") + operation +
+                                    ": Tensors must all be contiguous, or all of one memory format "
+                                    "such as channels_last");
 }
+
+at::Tensor asInMemory(const at::Tensor &tensor) { return tensor.as_strided({tensor.numel()}, {1}); }
 
 at::Tensor &only(std::vector<at::Tensor> &tensors, const char *operation) {
   if (tensors.size() != 1)

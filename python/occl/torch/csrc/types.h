@@ -26,7 +26,7 @@ struct Reduction {
   occlRedOp_t op;
   std::string scalar; // the bytes of the factor of a pre-multiplied sum, else empty
 };
-/// Throws ValueError if PyTorch has no such operation for the type.
+/// Throws ValueError if PyTorch has no such operation for the type, or a factor is no number of it.
 Reduction reductionOf(at::ScalarType type, const c10d::ReduceOp &op);
 
 /// Reduces parts[0], parts[1] ... into `output`, as PyTorch does.
@@ -35,8 +35,11 @@ void reduceLocally(const at::Tensor &parts, at::Tensor output, const c10d::Reduc
 /// Throws ValueError or TypeError, as torch.distributed does, unless it is a dense tensor of CPUs
 /// or of a CUDA device.
 void checkTensor(const at::Tensor &tensor, const char *operation);
-/// The same for all of them, and that they have the type, and the device, of the first.
+/// The same for all of them, that they have the type, and the device, of the first, and that their
+/// elements lie in one order of dimensions: data go from place to place in memory.
 void checkTensors(const std::vector<at::Tensor> &tensors, const char *operation);
+/// The elements as they lie in memory, of a tensor that checkTensor() has passed.
+at::Tensor asInMemory(const at::Tensor &tensor);
 /// The only tensor of the list.
 at::Tensor &only(std::vector<at::Tensor> &tensors, const char *operation);
 

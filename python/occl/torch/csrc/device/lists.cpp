@@ -21,7 +21,7 @@ at::Tensor roomFor(const at::Tensor &one, int64_t count) {
 void distribute(const at::Tensor &rows, const Tensors &tensors) {
   at::NoGradGuard noGrad;
   for (size_t i = 0; i < tensors.size(); ++i)
-    tensors[i].as_strided({tensors[i].numel()}, {1}).copy_(rows[static_cast<int64_t>(i)]);
+    asInMemory(tensors[i]).copy_(rows[static_cast<int64_t>(i)]);
 }
 
 } // namespace
@@ -63,7 +63,7 @@ c10::intrusive_ptr<Work> Backend::scatterOnDevice(const at::Tensor &output, cons
   at::NoGradGuard noGrad;
   at::Tensor rows = roomFor(output, size_);
   for (int peer = 0; peer < size_; ++peer)
-    rows[peer].copy_(inputs[peer].as_strided({output.numel()}, {1}));
+    rows[peer].copy_(asInMemory(inputs[peer]));
   return started(devices_->copy(how, occlKindScatter, rows, output, output.numel(), root));
 }
 
