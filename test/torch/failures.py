@@ -173,6 +173,53 @@ def case_mismatch(rank: int) -> None:
         group = dist.new_group()
         try:
             (wrong if rank == 0 else right)(group)
+def store_of(name: str) -> dist.Store:
+    return dist.PrefixStore(name, dist.distributed_c10d._get_default_store())
+
+
+def make_and_use(store: dist.Store, rank: int) -> None:
+    import occl.torch
+    backend = occl.torch.Backend(store, rank, 3, timedelta(seconds=60))
+    x = torch.full((5,), float(rank))
+    backend.allreduce([x]).wait()
+    assert x[0] == 3
+
+
+def case_made_again(rank: int) -> None:
+    """Groups one after the other with the same keys of the store, at which ranks are of which they
+    are not yet, or no more."""
+    for turn in range(20):
+        time.sleep(0.01 * ((rank + turn) % 3))
+        make_and_use(store_of("again"), rank)
+
+
+def case_made_after_a_failure(rank: int) -> None:
+    import occl.torch
+    if rank == 2:
+        time.sleep(3)
+    else:
+        raises(Error, "not come to the store", occl.torch.Backend, store_of("retry"), rank, 3,
+               timedelta(seconds=1))
+    make_and_use(store_of("retry"), rank)
+
+
+def case_made_after_a_kill(rank: int) -> None:
+    """What a process has left in the store is not taken for a part of what its successor makes."""
+    for victim in range(2):
+        store = store_of(f"kill {victim}")
+        if rank == victim:
+            child = os.fork()
+            if child == 0:
+                make_and_use(store, rank)
+                os._exit(0)
+            time.sleep(1)
+            os.kill(child, signal.SIGKILL)
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        elif rank == 2:
+            time.sleep(2)  # the one without which nothing is decided
+        make_and_use(store, rank)
+
+
             dist.barrier(group)
             dist.barrier(group)
         except Error as error:
@@ -305,6 +352,31 @@ def case_no_place_to_meet(rank: int) -> None:
     text = raises(Error, f"failed on rank {rank}", occl.torch.Backend, store, rank, 3,
                   timedelta(seconds=60))
     assert "NCCL_SOCKET_IFNAME" in text
+
+
+def case_interrupt_while_meeting(rank: int) -> None:
+    """SIGINT ends the wait for ranks that have not come, and for one that has come and does not
+    join."""
+    import occl.torch
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupted(name: str) -> None:
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            occl.torch.Backend(store_of(name), min(rank, 1), 2, timedelta(seconds=100))
+        except KeyboardInterrupt:
+            return
+        raise AssertionError("no KeyboardInterrupt")
+    if rank == 1:  # what rank 1 of a group writes that has come
+        call = store_of("join").get("occl/call").decode()
+        store_of("join").set(f"occl/place/{call}/1", "attempt elsewhere")
+        time.sleep(5)
+    else:
+        interrupted(f"alone {rank}")
+    if rank == 0:
+        interrupted("join")
+        assert store_of("join").check(["occl/answer/attempt"])  # it was no more in the store
+    os._exit(0)
 
 
 def case_missing_of_several(rank: int) -> None:

@@ -389,10 +389,16 @@ def case_groups(c: Context) -> None:
     for i in order:
         if c.rank in members[i]:
             dist.destroy_process_group(groups[i])
+    half = [0, 1] if c.rank < 2 else [2, 3]
+    for _ in range(5):  # by the same name, so with the same keys of the store
+        again = dist.new_group(half, use_local_synchronization=True)
+        x = torch.full((3,), float(c.rank))
+        dist.all_reduce(x, group=again)
+        equal(x, torch.full((3,), float(sum(half))))
+        dist.destroy_process_group(again)
     if not hasattr(dist.group.WORLD, "split_group"):
         return  # PyTorch is older
     # torch.distributed.split_group wants a group that is bound to a CUDA device; this is under it.
-    half = [0, 1] if c.rank < 2 else [2, 3]
     split = dist.group.WORLD.split_group(half, timedelta(seconds=60), None, f"half{half[0]}", "")
     x = torch.full((3,), float(c.rank))
     split.allreduce([x]).wait()

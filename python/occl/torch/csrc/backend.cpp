@@ -33,13 +33,13 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
   const Meeting meeting = meet(*store_, rank, size, options_->timeout);
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = timeoutOf(options_->timeout);
-  comm_ = Communicator::join(rank, size, meeting.collectives, config);
+  comm_ = Communicator::joinHearing(rank, size, meeting.collectives, config);
   if (meeting.isAcross)
     Communicator::closeAtExit(comm_);
   // Headers of messages are waited for as long as it takes: see messages.h.
   config.timeoutMs = 0;
   config.maxInFlight = kMessageRequests;
-  auto comm = Communicator::join(rank, size, meeting.messages, config);
+  auto comm = Communicator::joinHearing(rank, size, meeting.messages, config);
   if (meeting.isAcross)
     Communicator::closeAtExit(comm);
   messages_ = std::make_shared<Messages>(std::move(comm), rank, size);

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <future>
 #include <thread>
 #include <vector>
+
+#include "signals.h"
 
 namespace occl_torch {
 
@@ -38,6 +41,23 @@ std::shared_ptr<Communicator> Communicator::join(int rank, int size, const std::
                                           occl().occlGetErrorString(result) + ": " + text);
   }
   return comm;
+}
+
+std::shared_ptr<Communicator> Communicator::joinHearing(int rank, int size, const std::string &name,
+                                                        const occlConfig_t &config) {
+  std::promise<std::shared_ptr<Communicator>> promise;
+  auto joined = promise.get_future();
+  // Nothing but the timeout ends it there; what comes of it after this has given up is closed.
+  std::thread([rank, size, name, config, promise = std::move(promise)]() mutable {
+    try {
+      promise.set_value(join(rank, size, name, config));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  while (joined.wait_for(kSignalSlice) != std::future_status::ready)
+    checkSignals();
+  return joined.get();
 }
 
 Communicator::~Communicator() { close(); }

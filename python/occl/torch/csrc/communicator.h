@@ -21,6 +21,10 @@ public:
   /// Waits for all ranks. Throws c10::DistBackendError with OCCL's text.
   static std::shared_ptr<Communicator> join(int rank, int size, const std::string &name,
                                             const occlConfig_t &config);
+  /// The same, for threads of Python's: a signal's exception ends the wait. What the other ranks
+  /// make of it then is as if this one had left.
+  static std::shared_ptr<Communicator> joinHearing(int rank, int size, const std::string &name,
+                                                   const occlConfig_t &config);
   ~Communicator();
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;

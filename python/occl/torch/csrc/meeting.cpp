@@ -3,10 +3,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "library.h"
+#include "signals.h"
 
 namespace occl_torch {
 
@@ -14,9 +17,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a rank writes: where it is; then rank 0: how all meet. The first word says which way.
-std::string placeKey(int rank) { return "occl/place/" + std::to_string(rank); }
-constexpr const char *kDecision = "occl/decision";
+// Ranks that fail, retry, or make a group again find the keys of before. So rank 0's call and each
+// rank's answer to it have a name of their own, for one attempt: what is left of another one is
+// never taken for a part of this, whoever made it and however it ended.
+std::string hereKey(int rank) { return "occl/here/" + std::to_string(rank); } // for texts alone
+constexpr const char *kCall = "occl/call"; // the name of rank 0's attempt, if it is at one
+constexpr const char *kNoCall = "-";
+// The name of a rank's attempt, and its host.
+std::string placeKey(const std::string &call, int rank) {
+  return "occl/place/" + call + "/" + std::to_string(rank);
+}
+// How all meet, for the attempt of that name. The first word says which way.
+std::string answerKey(const std::string &attempt) { return "occl/answer/" + attempt; }
 constexpr const char *kLocal = "local", *kAcross = "across", *kFailed = "failed";
 
 std::string hostId() {
@@ -44,6 +56,21 @@ std::string hostOf(c10d::Store &store) {
   return tcp ? tcp->getHost() : "";
 }
 
+// Between two looks at the store: by how long it has taken so far, and no longer than signals wait.
+class Pause {
+public:
+  void operator()() const {
+    const auto waited = Clock::now() - begin_;
+    std::this_thread::sleep_for(
+        std::clamp<Clock::duration>(waited / 16, milliseconds(1), kSignalSlice));
+    checkSignals();
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin_ = Clock::now();
+};
+
 // One rank that comes to the store.
 class Attendee {
 public:
@@ -51,64 +78,139 @@ public:
       : store_(store), rank_(rank), size_(size), timeout_(timeout) {}
 
   Meeting meet() {
-    say(placeKey(rank_), hostId());
-    if (rank_ == 0)
-      return decide();
-    // Rank 0 waits as long as this rank, and then says who is missing.
-    if (!await({kDecision}, timeout_ + std::chrono::seconds(2)))
-      fail(late());
-    return follow(read(kDecision));
+    if (size_ == 1)
+      return follow(localWay());
+    say(hereKey(rank_), "1");
+    Meeting meeting = rank_ == 0 ? preside() : attend();
+    erase(hereKey(rank_));
+    return meeting;
   }
 
 private:
-  Meeting decide() {
-    std::vector<std::string> places;
-    for (int peer = 1; peer < size_; ++peer)
-      places.push_back(placeKey(peer));
-    if (!await(places, timeout_))
-      failAll(late());
-    const std::string own = hostId();
-    for (const std::string &place : places)
-      if (read(place) != own)
-        return decideAcross();
-    return announce(std::string(kLocal) + " " + randomName());
+  using Clock = std::chrono::steady_clock;
+  struct Guest {
+    std::string attempt, host;
+  };
+
+  Meeting preside() {
+    call_ = randomName();
+    try {
+      say(kCall, call_);
+      if (!allHaveCome())
+        fail(late());
+      std::vector<Guest> guests;
+      for (int peer = 1; peer < size_; ++peer)
+        guests.push_back(guest(peer));
+      std::vector<std::shared_ptr<void>> held;
+      const std::string way = isOneHost(guests) ? localWay() : acrossWay(held);
+      endCall();
+      for (const Guest &guest : guests)
+        say(answerKey(guest.attempt), way);
+      Meeting meeting = follow(way);
+      meeting.held = std::move(held);
+      return meeting;
+    } catch (...) {
+      dismiss();
+      throw;
+    }
   }
 
+  bool allHaveCome() const {
+    std::vector<std::string> places;
+    for (int peer = 1; peer < size_; ++peer)
+      places.push_back(placeKey(call_, peer));
+    const auto until = Clock::now() + timeout_;
+    for (const Pause pause; !store_.check(places); pause())
+      if (Clock::now() >= until)
+        return false;
+    return true;
+  }
+
+  // Before anybody has an answer: who makes a group again waits for the next call.
+  void endCall() const {
+    say(kCall, kNoCall);
+    for (int peer = 1; peer < size_; ++peer)
+      erase(placeKey(call_, peer));
+  }
+
+  // Whatever has ended the attempt of rank 0: nobody else has to wait to learn of it.
+  void dismiss() const noexcept {
+    try {
+      say(kCall, kNoCall);
+      for (int peer = 1; peer < size_; ++peer) {
+        if (!store_.check({placeKey(call_, peer)}))
+          continue;
+        say(answerKey(guest(peer).attempt), std::string(kFailed) + " " + why_);
+        erase(placeKey(call_, peer));
+      }
+    } catch (...) { // NOLINT: the store is gone, which they see themselves
+    }
+  }
+
+  // Rank 0 waits as long as this rank, and then says who is missing.
+  Meeting attend() {
+    const std::string attempt = randomName();
+    const auto until = Clock::now() + timeout_ + std::chrono::seconds(2);
+    for (const Pause pause; !store_.check({answerKey(attempt)}); pause()) {
+      if (Clock::now() >= until)
+        fail(late());
+      comeTo(attempt);
+    }
+    const std::string way = read(answerKey(attempt));
+    erase(answerKey(attempt));
+    return follow(way);
+  }
+
+  // Answers the call, if there is one that this attempt has not answered yet.
+  void comeTo(const std::string &attempt) {
+    if (!store_.check({kCall}))
+      return;
+    const std::string call = read(kCall);
+    if (call != kNoCall && call != call_)
+      say(placeKey(call, rank_), attempt + " " + hostId());
+    call_ = call;
+  }
+
+  Guest guest(int peer) const {
+    const std::string place = read(placeKey(call_, peer));
+    const size_t space = place.find(' ');
+    return {place.substr(0, space), place.substr(space + 1)};
+  }
+
+  static bool isOneHost(const std::vector<Guest> &guests) {
+    const std::string own = hostId();
+    return std::all_of(guests.begin(), guests.end(),
+                       [&](const Guest &guest) { return guest.host == own; });
+  }
+
+  static std::string localWay() { return std::string(kLocal) + " " + randomName(); }
+
   // A port for each communicator: a rank that has joined one may be at the next before others are.
-  Meeting decideAcross() {
-    std::vector<std::shared_ptr<void>> held;
-    std::string names;
+  std::string acrossWay(std::vector<std::shared_ptr<void>> &held) {
+    std::string way = kAcross;
     const std::string towards = hostOf(store_);
     for (int i = 0; i < 2; ++i) {
       occlRendezvous_t opened = nullptr;
       const char *name = nullptr;
       if (occl().occlRendezvousOpen(towards.empty() ? nullptr : towards.c_str(), &opened, &name) !=
           occlSuccess)
-        failAll(
-            std::string("ranks are on several machines, and rank 0 has nowhere to meet them: ") +
-            occl().occlGetLastError());
+        fail(std::string("ranks are on several machines, and rank 0 has nowhere to meet them: ") +
+             occl().occlGetLastError());
       held.emplace_back(opened, [](void *port) {
         occl().occlRendezvousClose(static_cast<occlRendezvous_t>(port));
       });
-      names += std::string(" ") + name;
+      way += std::string(" ") + name;
     }
-    Meeting meeting = announce(kAcross + names);
-    meeting.held = std::move(held);
-    return meeting;
+    return way;
   }
 
-  Meeting announce(const std::string &decision) {
-    say(kDecision, decision);
-    return follow(decision);
-  }
-
-  Meeting follow(const std::string &decision) const {
-    std::istringstream words(decision);
+  Meeting follow(const std::string &answer) {
+    std::istringstream words(answer);
     std::string way;
     Meeting meeting;
     words >> way;
     if (way == kFailed)
-      fail(decision.substr(way.size() + 1));
+      fail(answer.substr(way.size() + 1));
     meeting.isAcross = way == kAcross;
     words >> meeting.collectives >> meeting.messages;
     if (!meeting.isAcross) {
@@ -118,22 +220,10 @@ private:
     return meeting;
   }
 
-  // False: not within the time.
-  bool await(const std::vector<std::string> &keys, milliseconds timeout) const {
-    try {
-      store_.wait(keys, timeout);
-      return true;
-    } catch (const std::exception &) {
-      if (store_.check(keys)) // which throws if it is the store that is gone
-        return true;
-      return false;
-    }
-  }
-
   std::string late() const {
     std::string missing;
     for (int peer = 0; peer < size_; ++peer)
-      if (!store_.check({placeKey(peer)}))
+      if (peer != rank_ && !store_.check({rank_ == 0 ? placeKey(call_, peer) : hereKey(peer)}))
         missing += (missing.empty() ? "" : ", ") + std::to_string(peer);
     const bool isOne = missing.find(',') == std::string::npos;
     return missing.empty()
@@ -146,18 +236,22 @@ private:
     store_.set(key, std::vector<uint8_t>(value.begin(), value.end()));
   }
 
+  // Of a key that is there: where it is not, this waits.
   std::string read(const std::string &key) const {
     const std::vector<uint8_t> bytes = store_.get(key);
     return {bytes.begin(), bytes.end()};
   }
 
-  // Of rank 0: nobody else has to wait to learn of it.
-  [[noreturn]] void failAll(const std::string &why) const {
-    say(kDecision, std::string(kFailed) + " " + why);
-    fail(why);
+  // For tidiness alone: there are stores that cannot.
+  void erase(const std::string &key) const {
+    try {
+      store_.deleteKey(key);
+    } catch (const std::exception &) { // NOLINT
+    }
   }
 
-  [[noreturn]] void fail(const std::string &why) const {
+  [[noreturn]] void fail(const std::string &why) {
+    why_ = why;
     C10_THROW_ERROR(DistBackendError, "occl: making a group of " + std::to_string(size_) +
                                           " ranks failed on rank " + std::to_string(rank_) + ": " +
                                           why);
@@ -166,6 +260,8 @@ private:
   c10d::Store &store_;
   const int rank_, size_;
   const milliseconds timeout_;
+  std::string call_; // of rank 0; elsewhere the last one that was seen
+  std::string why_ = "rank 0 has been interrupted while it waited for the others";
 };
 
 } // namespace

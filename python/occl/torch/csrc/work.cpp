@@ -15,8 +15,6 @@ namespace {
 // How long a rank looks after its collective itself before it sleeps. With a processor for every
 // rank of the machine that would be the whole time of a small one; it is a small part of a large.
 constexpr auto kSpin = std::chrono::microseconds(500);
-// While it sleeps the library's threads go on; it wakes to see whether Python has signals for it.
-constexpr auto kSlice = std::chrono::milliseconds(50);
 
 } // namespace
 
@@ -128,8 +126,8 @@ bool OcclWork::wait(std::chrono::milliseconds timeout) {
     C10_THROW_ERROR(DistBackendError, "occl: " + name_ + ": " + comm_->unusable());
   if (!spin()) {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (!done_) {
-      cv_.wait_for(lock, kSlice, [this] { return done_.load(); });
+    while (!done_) { // while it sleeps the library's threads go on
+      cv_.wait_for(lock, kSignalSlice, [this] { return done_.load(); });
       if (done_)
         break;
       lock.unlock();

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "../signals.h"
+
 namespace occl_torch {
 
 namespace {
@@ -103,7 +105,14 @@ void DeviceGroup::connect(c10::Device device, const char *operation) {
     C10_THROW_ERROR(ValueError, where + "the tensor is on " + device.str() +
                                     ", and this process group is on " + device_->str() +
                                     ": a process uses one CUDA device, that of its first tensor");
-  joined_.wait(lock, [this] { return comm_ || closed_ || !whyNot_.empty() || !reason_.empty(); });
+  const auto isDecided = [this] {
+    return comm_ || closed_ || !whyNot_.empty() || !reason_.empty();
+  };
+  while (!joined_.wait_for(lock, kSignalSlice, isDecided)) {
+    lock.unlock();
+    checkSignals();
+    lock.lock();
+  }
   if (!reason_.empty())
     C10_THROW_ERROR(DistBackendError, where + reason_);
   if (!comm_)
@@ -190,7 +199,16 @@ void DeviceGroup::drainCurrentStream() {
   const c10::Stream stream = currentStream(*device_);
   lock.unlock();
   TORCH_CHECK(!isCaptured(stream), "occl: barrier: the current stream is captured in a graph");
-  stream.synchronize();
+  // Asked rather than waited for: signals end this, too.
+  const auto mark = markOf(stream);
+  auto heard = std::chrono::steady_clock::now();
+  while (!mark->query()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (std::chrono::steady_clock::now() - heard < kSignalSlice)
+      continue;
+    checkSignals();
+    heard = std::chrono::steady_clock::now();
+  }
   if (failed())
     std::rethrow_exception(comm_->failure("barrier", occlAborted));
 }

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "../signals.h"
 #include "group.h"
 
 namespace occl_torch {
@@ -20,15 +21,25 @@ constexpr uint64_t kDeviceIds = 32;
 constexpr int kSide = -1, kPieces = -2;
 
 // attempt(handle) again and again as long as it is occlAgain, until the deadline; what it was last.
+// `order` is held in attempts, and not while signals are looked after.
 template <class Attempt>
-occlResult_t untilTaken(Communicator &communicator, Clock::time_point deadline,
-                        const Attempt &attempt) {
+occlResult_t untilTaken(Communicator &communicator, std::unique_lock<std::mutex> &order,
+                        Clock::time_point deadline, const Attempt &attempt) {
+  auto heard = Clock::now();
   while (true) {
-    Communicator::Use use(communicator);
-    const occlResult_t result = use ? attempt(use.handle()) : occlAborted;
-    if (result != occlAgain || Clock::now() > deadline)
-      return result;
+    {
+      Communicator::Use use(communicator);
+      const occlResult_t result = use ? attempt(use.handle()) : occlAborted;
+      if (result != occlAgain || Clock::now() > deadline)
+        return result;
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (Clock::now() - heard < kSignalSlice)
+      continue;
+    order.unlock();
+    checkSignals();
+    order.lock();
+    heard = Clock::now();
   }
 }
 
@@ -63,9 +74,9 @@ struct DeviceGroup::Started {
 void DeviceGroup::call(Job &job, DevicePart &part, const c10::Stream &stream) {
   {
     const auto deadline = Clock::now() + std::chrono::milliseconds(job.how.timeoutMs);
-    std::lock_guard<std::mutex> order(calls_);
+    std::unique_lock<std::mutex> order(calls_);
     // occlAgain: calls that wait hold the connections of the device.
-    const occlResult_t result = untilTaken(*comm_, deadline, [&](occlComm_t comm) {
+    const occlResult_t result = untilTaken(*comm_, order, deadline, [&](occlComm_t comm) {
       return occl().occlCall(comm, &job.call, handleOf(stream));
     });
     if (result != occlSuccess)
@@ -88,10 +99,10 @@ void DeviceGroup::start(Job &job, const std::shared_ptr<DevicePart> &part,
   occlRequest_t request = 0;
   const auto deadline = Clock::now() + std::chrono::milliseconds(job.how.timeoutMs);
   {
-    std::lock_guard<std::mutex> order(calls_);
-    job.call.id = next_ % kDeviceIds;
+    std::unique_lock<std::mutex> order(calls_);
     // occlAgain: the id's call before, kDeviceIds calls ago, is not over and needs another kernel.
-    const occlResult_t result = untilTaken(*comm_, deadline, [&](occlComm_t comm) {
+    const occlResult_t result = untilTaken(*comm_, order, deadline, [&](occlComm_t comm) {
+      job.call.id = next_ % kDeviceIds;
       return occl().occlStart(comm, &job.call, Started::ended, started.get(), &request);
     });
     if (result != occlSuccess)
