@@ -47,7 +47,12 @@ def case_killed_rank_messages(rank: int) -> None:
     if rank == 2:
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)
-    raises(Error, "rank 2", dist.recv, torch.empty(5), 2)
+    for _ in range(3):  # known at once, each time: not when the timeout passes
+        assert "has not sent" not in raises(Error, "rank 2", dist.recv, torch.empty(5), 2)
+    before = len(os.listdir("/proc/self/task"))
+    dist.destroy_process_group()
+    while len(os.listdir("/proc/self/task")) >= before:  # nothing is waited for any more
+        time.sleep(0.01)
 
 
 def case_rank_that_leaves(rank: int) -> None:
@@ -132,6 +137,18 @@ def case_timeout_of_send(rank: int) -> None:
         time.sleep(5)
 
 
+def case_timeout_of_many_sends(rank: int) -> None:
+    """More than are in flight at a time: all of them end, and so does a later one."""
+    dist.group.WORLD.set_timeout(timedelta(seconds=2))
+    if rank == 0:
+        x = torch.ones(1 << 18)
+        for work in [dist.isend(x, 1, tag=i) for i in range(5000)]:
+            raises(Error, "", work.wait)
+        raises(Error, "", dist.isend(x, 1).wait)
+    elif rank == 1:
+        time.sleep(8)
+
+
 def case_wrong_tag(rank: int) -> None:
     dist.group.WORLD.set_timeout(timedelta(seconds=2))
     if rank == 0:
@@ -156,23 +173,6 @@ def case_missing_at_start(rank: int) -> None:
     assert re.search(r"\b2\b", missing) or f"rank {1 - rank} " in missing and "given up" in missing, error
 
 
-def case_mismatch(rank: int) -> None:
-    """Each pair of calls that do not belong together names both."""
-    size = dist.get_world_size()
-    for wrong, right in (
-            (lambda g: dist.all_reduce(torch.ones(5), group=g),
-             lambda g: dist.all_reduce(torch.ones(6), group=g)),
-            (lambda g: dist.broadcast(torch.ones(5), 0, group=g),
-             lambda g: dist.broadcast(torch.ones(5), 1, group=g)),
-            (lambda g: dist.all_reduce(torch.ones(5), dist.ReduceOp.MAX, group=g),
-             lambda g: dist.all_reduce(torch.ones(5), group=g)),
-            (lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g),
-             lambda g: dist.barrier(g)),
-            (lambda g: dist.all_to_all_single(torch.empty(size), torch.ones(size), group=g),
-             lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g))):
-        group = dist.new_group()
-        try:
-            (wrong if rank == 0 else right)(group)
 def store_of(name: str) -> dist.Store:
     return dist.PrefixStore(name, dist.distributed_c10d._get_default_store())
 
@@ -220,6 +220,23 @@ def case_made_after_a_kill(rank: int) -> None:
         make_and_use(store, rank)
 
 
+def case_mismatch(rank: int) -> None:
+    """Each pair of calls that do not belong together names both."""
+    size = dist.get_world_size()
+    for wrong, right in (
+            (lambda g: dist.all_reduce(torch.ones(5), group=g),
+             lambda g: dist.all_reduce(torch.ones(6), group=g)),
+            (lambda g: dist.broadcast(torch.ones(5), 0, group=g),
+             lambda g: dist.broadcast(torch.ones(5), 1, group=g)),
+            (lambda g: dist.all_reduce(torch.ones(5), dist.ReduceOp.MAX, group=g),
+             lambda g: dist.all_reduce(torch.ones(5), group=g)),
+            (lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g),
+             lambda g: dist.barrier(g)),
+            (lambda g: dist.all_to_all_single(torch.empty(size), torch.ones(size), group=g),
+             lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g))):
+        group = dist.new_group()
+        try:
+            (wrong if rank == 0 else right)(group)
             dist.barrier(group)
             dist.barrier(group)
         except Error as error:
@@ -337,23 +354,6 @@ def case_interrupt(rank: int) -> None:
     os._exit(0)
 
 
-def case_too_many_ranks(rank: int) -> None:
-    import occl.torch
-    raises(ValueError, "groups of 1 to 32 ranks", occl.torch.Backend, dist.HashStore(), 0, 33,
-           timedelta(seconds=5))
-
-
-def case_no_place_to_meet(rank: int) -> None:
-    """Rank 0 of several machines has no address: all are told, not only it."""
-    import occl.torch
-    os.environ["OCCL_HOSTID"] = f"machine {rank}"
-    os.environ["NCCL_SOCKET_IFNAME"] = "=none"
-    store = dist.PrefixStore("nowhere", dist.distributed_c10d._get_default_store())
-    text = raises(Error, f"failed on rank {rank}", occl.torch.Backend, store, rank, 3,
-                  timedelta(seconds=60))
-    assert "NCCL_SOCKET_IFNAME" in text
-
-
 def case_interrupt_while_meeting(rank: int) -> None:
     """SIGINT ends the wait for ranks that have not come, and for one that has come and does not
     join."""
@@ -377,6 +377,23 @@ def case_interrupt_while_meeting(rank: int) -> None:
         interrupted("join")
         assert store_of("join").check(["occl/answer/attempt"])  # it was no more in the store
     os._exit(0)
+
+
+def case_too_many_ranks(rank: int) -> None:
+    import occl.torch
+    raises(ValueError, "groups of 1 to 32 ranks", occl.torch.Backend, dist.HashStore(), 0, 33,
+           timedelta(seconds=5))
+
+
+def case_no_place_to_meet(rank: int) -> None:
+    """Rank 0 of several machines has no address: all are told, not only it."""
+    import occl.torch
+    os.environ["OCCL_HOSTID"] = f"machine {rank}"
+    os.environ["NCCL_SOCKET_IFNAME"] = "=none"
+    store = dist.PrefixStore("nowhere", dist.distributed_c10d._get_default_store())
+    text = raises(Error, f"failed on rank {rank}", occl.torch.Backend, store, rank, 3,
+                  timedelta(seconds=60))
+    assert "NCCL_SOCKET_IFNAME" in text
 
 
 def case_missing_of_several(rank: int) -> None:

@@ -139,12 +139,13 @@ void Messages::sendEnded(std::shared_ptr<Send> send, occlResult_t result) {
             : comm_->failure("send to rank " + std::to_string(send->peer), result));
   strand_->add([self = shared_from_this(), send] {
     self->sending_.remove(send);
-    if (self->waiting_.empty())
-      return true;
-    auto next = self->waiting_.front();
-    if (!self->trySend(next))
-      return false;
-    self->waiting_.pop_front();
+    // All there is room for: after a failure none of them stays in flight.
+    while (!self->waiting_.empty() && self->sending_.size() < kMaxSends) {
+      auto next = self->waiting_.front();
+      if (!self->trySend(next))
+        return false;
+      self->waiting_.pop_front();
+    }
     return true;
   });
 }
@@ -224,6 +225,7 @@ void Messages::arm() {
 bool Messages::tryArm(int peer) {
   Communicator::Use use(*comm_);
   if (!use) {
+    peers_[peer].armed = false;
     failPosted(peer, comm_->unusable());
     return true;
   }
@@ -251,6 +253,7 @@ bool Messages::tryArm(int peer) {
   delete user;
   if (result == occlAgain)
     return false;
+  peers_[peer].armed = false;
   failPosted(peer, comm_->describe("recv from rank " + std::to_string(peer), result));
   return true;
 }
