@@ -173,6 +173,26 @@ def case_bad_tensors(c: Context) -> None:
     both_ways(refused)
 
 
+def case_streams_of_the_program(c: Context) -> None:
+    """None of them is one in which a message waits for its sender."""
+    if ON_CPU:
+        return
+    right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
+    x, out = torch.ones(10), torch.empty(10)
+    for _ in range(2):  # the first messages of a group make what it needs
+        receive = dist.irecv(out, left)
+        for i in range(64):
+            stream = torch.cuda.Stream(priority=-(i % 2))
+            with torch.cuda.stream(stream):
+                x.add_(1)
+            stream.synchronize()
+        c.meet()
+        dist.isend(x, right).wait()
+        receive.wait()
+        torch.cuda.synchronize()
+    equal(out, torch.full((10,), 129.))
+
+
 def case_reduce_and_scatter(c: Context) -> None:
     for count in COUNTS[1:]:
         x = drawn(c, count * c.size)

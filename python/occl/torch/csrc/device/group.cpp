@@ -188,7 +188,7 @@ c10::Stream DeviceGroup::streamFor(int purpose) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = streams_.find(purpose);
   if (found == streams_.end())
-    found = streams_.emplace(purpose, poolStream(*device_)).first;
+    found = streams_.emplace(purpose, ownStream(*device_)).first;
   return found->second;
 }
 

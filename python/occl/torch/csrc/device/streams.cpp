@@ -13,8 +13,11 @@ c10::Stream currentStream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
-c10::Stream poolStream(c10::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+// Pools are by priority: 0 is the one of torch.cuda.Stream(), -1 that of FSDP. What shares a stream
+// with a message that waits for another rank waits, too.
+c10::Stream ownStream(c10::Device device) {
+  constexpr int kPriority = -2;
+  return c10::impl::VirtualGuardImpl(device.type()).getNewStream(device, kPriority);
 }
 
 namespace {

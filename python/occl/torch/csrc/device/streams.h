@@ -10,8 +10,9 @@ namespace occl_torch {
 
 /// That of the calling thread on the device.
 c10::Stream currentStream(c10::Device device);
-/// One of PyTorch's own, which never waits for the legacy default stream.
-c10::Stream poolStream(c10::Device device);
+/// One of PyTorch's 32 of a priority that programs do not use as a rule: where they are all taken
+/// the same one again. It never waits for the legacy default stream.
+c10::Stream ownStream(c10::Device device);
 /// The cudaStream_t. Throws NotImplementedError with versions of PyTorch that do not tell it.
 CUstream_st *handleOf(const c10::Stream &stream);
 /// Whether what is put into it becomes nodes of a graph.
