@@ -71,14 +71,17 @@ Status Network::barrier(const Deadline &deadline) {
   for (const Peer &peer : peers) {
     const auto settled = [&] {
       // A peer may be ahead, and one that is down is not waited for.
-      return peer.barriersEntered >= entered || peer.remote.endpoint->isDown();
+      return peer.barriersEntered >= entered || peer.remote.endpoint->isDown() ||
+             lacksMemory.load(std::memory_order_acquire);
     };
     if (!changed.wait_for(lock, deadline.remaining(), settled))
       return {StatusCode::Timeout,
               "rank " + std::to_string(peer.remote.rank) + " did not reach the barrier in time"};
     // A barrier that a peer entered before it went down counts.
-    if (peer.barriersEntered < entered)
+    if (peer.barriersEntered < entered && peer.remote.endpoint->isDown())
       return {StatusCode::PeerFailed, describeDown(peer.remote.rank)};
+    if (peer.barriersEntered < entered)
+      return outOfMemory();
   }
   return {};
 }

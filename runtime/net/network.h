@@ -75,6 +75,7 @@ public:
   void attach(const transport::Segment &own, Owner owner);
   /// Starts the two threads, which use `bell`: executors of this rank ring it for remote ranks, and
   /// the sending thread sleeps on it. Without that the caller does what they do, as tests may.
+  /// SystemError: then none of them runs.
   Status start(std::shared_ptr<bootstrap::SharedBell> bell);
   /// What has been taken is sent, and acknowledged by the peers' machines, within `kFarewell`; then
   /// nothing of `owner` is called any more. Any number of times.
@@ -95,7 +96,8 @@ public:
   void setVoter(std::function<std::chrono::nanoseconds()> voter);
   /// The sending thread looks at once.
   void wakeSender();
-  /// Timeout names a rank that has not entered as often; PeerFailed one that is gone.
+  /// Timeout names a rank that has not entered as often; PeerFailed one that is gone; SystemError:
+  /// there was no memory for what has come.
   Status barrier(const Deadline &deadline);
 
   bool isRemote(uint32_t rank) const { return indexOf[rank] >= 0; }
@@ -180,6 +182,10 @@ private:
   void reportMismatch();
   void runSender();
   void runReceiver();
+  bool awaitFrames();
+  void handleFrames();
+  template <class Round> void attempt(Round round);
+  void failForMemory();
   bool mustPoll() const;
   void farewell();
   transport::AnnounceCell *cellOf(Peer &peer, uint64_t id);
@@ -188,6 +194,7 @@ private:
   std::vector<int32_t> indexOf; // by rank; -1: not remote
   Doorbell &ownBell;
   std::shared_ptr<Threads> threads; // null: not started, or stopped
+  Atomic<bool> lacksMemory{false};  // one of them has found none
   OnMismatch onMismatch;
 
   /// All below.

@@ -1,4 +1,5 @@
-// What a damaged peer sends ends the connection, with the reason, and touches nothing else.
+// What a damaged peer sends ends the connection, with the reason, and touches nothing else. And
+// what becomes of the two threads where there is no memory, or no thread.
 #include "runtime/net/network.h"
 
 #include "runtime/net/testing/side_of_two.h"
@@ -10,15 +11,44 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <optional>
+#include <pthread.h>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
 #include <utility>
+
+namespace {
+
+/// Of allocations of threads that are not the test's, this one fails; 0: none does.
+std::atomic<int64_t> untilFailure{0};
+thread_local bool isOfTest = false;
+
+} // namespace
+
+void *operator new(size_t bytes) {
+  const bool fails = !isOfTest && untilFailure.load() > 0 && untilFailure.fetch_sub(1) == 1;
+  void *block = fails ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+  return block ? block : throw std::bad_alloc();
+}
+// Not inlined: the compiler would not know where the block is from.
+[[gnu::noinline]] void operator delete(void *block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void *block, size_t) noexcept { std::free(block); }
 
 namespace occl::net {
 namespace {
@@ -374,6 +404,146 @@ TEST(Network, OfTwoDisagreementsTheFirstIsTold) {
   side.network->receive(0);
   EXPECT_EQ(side.numMismatches, 1u);
   EXPECT_EQ(side.lastMismatch.count, 3u);
+}
+
+/// Rank 0 with its two threads, and rank 1's end of the connection.
+class WithThreads {
+public:
+  explicit WithThreads(std::pair<Descriptor, Descriptor> sockets = socketPair())
+      : side([&](const Regions &regions) {
+          return makeTcpEndpoint(std::move(sockets.first), regions, std::chrono::seconds(30));
+        }),
+        peer(makeTcpEndpoint(std::move(sockets.second), {}, std::chrono::seconds(30))) {
+    side.network->attach(side.own, {[this] { return failure(); },
+                                    [this](const Status &cause) {
+                                      std::lock_guard lock(mutex);
+                                      first = first.ok() ? cause : first;
+                                    }});
+  }
+  ~WithThreads() { side.network->stop(); }
+
+  Status start() { return side.network->start(*bootstrap::SharedBell::makePrivate()); }
+  /// The first one that is told within some time.
+  Status awaitFailure() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (failure().ok() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    return failure();
+  }
+  Status failure() {
+    std::lock_guard lock(mutex);
+    return first;
+  }
+
+  SideOfTwo side;
+  const std::unique_ptr<Endpoint> peer;
+
+private:
+  std::mutex mutex;
+  Status first;
+};
+
+/// While it lives threads have large stacks, for so many of which there are addresses.
+class RoomForThreads {
+public:
+  explicit RoomForThreads(uint64_t number) {
+    constexpr uint64_t kStack = 1 << 30;
+    pthread_getattr_default_np(&former);
+    pthread_attr_t large = former;
+    pthread_attr_setstacksize(&large, kStack);
+    pthread_setattr_default_np(&large);
+    getrlimit(RLIMIT_AS, &formerLimit);
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = formerLimit;
+    limit.rlim_cur =
+        pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + number * kStack + kStack / 2;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~RoomForThreads() {
+    setrlimit(RLIMIT_AS, &formerLimit);
+    pthread_setattr_default_np(&former);
+  }
+
+private:
+  pthread_attr_t former;
+  rlimit formerLimit{};
+};
+
+TEST(Threads, WhereThereIsNoneStartingThemIsAnError) {
+  for (const uint64_t room : {0, 1}) {
+    WithThreads ranks;
+    Status status;
+    {
+      const RoomForThreads some(room);
+      status = ranks.start();
+    }
+    EXPECT_EQ(status.code(), StatusCode::SystemError) << room;
+    EXPECT_NE(status.message().find("starting a thread"), std::string::npos) << status.message();
+    EXPECT_TRUE(ranks.start().ok()) << "now there are some";
+  }
+}
+
+std::set<std::string> threadsOfProcess() {
+  std::set<std::string> paths;
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))
+    paths.insert(entry.path().string());
+  return paths;
+}
+
+/// A bit for each signal.
+uint64_t blockedBy(const std::string &thread) {
+  std::ifstream status(thread + "/status");
+  uint64_t blocked = 0;
+  for (std::string word; status >> word && word != "SigBlk:";) {
+  }
+  status >> std::hex >> blocked;
+  return blocked;
+}
+
+TEST(Threads, TakeNoSignalsOfTheProgram) {
+  const std::set<std::string> before = threadsOfProcess();
+  WithThreads ranks;
+  ASSERT_TRUE(ranks.start().ok());
+  int found = 0;
+  for (const std::string &path : threadsOfProcess()) {
+    if (before.contains(path))
+      continue;
+    ++found;
+    uint64_t blocked = blockedBy(path);
+    // Until it has begun a thread takes no signal at all.
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+         (blocked >> (SIGSEGV - 1) & 1) != 0 && std::chrono::steady_clock::now() < end;)
+      blocked = blockedBy(path);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGCHLD})
+      EXPECT_TRUE(blocked >> (signal - 1) & 1) << signal;
+    EXPECT_FALSE(blocked >> (SIGSEGV - 1) & 1) << "a fault of its own";
+  }
+  EXPECT_EQ(found, 2);
+}
+
+/// What has come may be lost then, so the communicator fails; the process goes on.
+TEST(Threads, WithoutMemoryTheCommunicatorFails) {
+  isOfTest = true;
+  const std::string because = "a cause that is too long for a short string";
+  int numWithout = 0;
+  for (int64_t failing = 1; failing <= 12; ++failing) {
+    WithThreads ranks;
+    untilFailure = failing;
+    ASSERT_TRUE(ranks.start().ok());
+    EXPECT_EQ(ranks.peer->send(encode(ranks.side.published(0))), Posted::Yes);
+    const Message failed = {.kind = Message::Failed,
+                            .code = static_cast<uint32_t>(StatusCode::Aborted)};
+    EXPECT_EQ(ranks.peer->send(encode(failed, because)), Posted::Yes);
+    EXPECT_TRUE(ranks.peer->flush());
+    const Status failure = ranks.awaitFailure();
+    untilFailure = 0;
+    const bool isWithout = failure.message() == outOfMemory().message();
+    numWithout += isWithout;
+    EXPECT_TRUE(isWithout || failure.message() == because) << failing << ": " << failure.message();
+  }
+  isOfTest = false;
+  EXPECT_GT(numWithout, 3);
 }
 
 } // namespace

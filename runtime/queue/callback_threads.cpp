@@ -1,6 +1,8 @@
 // Threads for callbacks that may block: more while some do, fewer after a quiet time.
 #include "runtime/queue/callback_threads.h"
 
+#include "runtime/sync/background_thread.h"
+
 #include <new>
 #include <optional>
 #include <system_error>
@@ -46,7 +48,7 @@ Status CallbackThreads::addThread() {
     return {StatusCode::SystemError, "all threads for callbacks are busy"};
   Threads one(1);
   try {
-    one.front() = Thread([this, self = one.begin()] { loop(self); });
+    one.front() = startInBackground([this, self = one.begin()] { loop(self); });
   } catch (const std::system_error &error) {
     return systemError("starting a thread for callbacks", error.code().value());
   }

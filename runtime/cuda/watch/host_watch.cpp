@@ -6,6 +6,7 @@
 #include "runtime/cuda/watch/describe_giving_up.h"
 #include "runtime/cuda/watch/waiting.h"
 #include "runtime/sync/atomic.h"
+#include "runtime/sync/background_thread.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -47,7 +48,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
     return status;
   // The thread comes last, since it looks at all of that.
   try {
-    watch->thread = Thread([watch = watch.get()] { watch->run(); });
+    watch->thread = startInBackground([watch = watch.get()] { watch->run(); });
   } catch (const std::system_error &error) {
     return Status(StatusCode::SystemError, std::string("starting a thread: ") + error.what());
   }

@@ -3,6 +3,7 @@
 
 #include "runtime/base/process_identity.h"
 #include "runtime/observe/report/output.h"
+#include "runtime/sync/background_thread.h"
 #include "runtime/sync/mutex.h"
 
 #include <algorithm>
@@ -191,16 +192,12 @@ void Service::startThread() {
     stopping = false;
   }
   takeWake();
-  // Signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked whileItStarts;
   try {
     thread = std::thread([this] { loop(); });
   } catch (const std::system_error &) {
     // Without the thread there are no reports by signal; everything else works.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// Under lifeMutex.
