@@ -1,5 +1,6 @@
 // Where there is no shared memory to be had, setting up says so; nobody is killed by it.
 #include "runtime/control/bootstrap/bootstrap.h"
+#include "runtime/control/shm/mapping.h"
 
 #include <csignal>
 #include <fcntl.h>
@@ -7,8 +8,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +103,23 @@ TEST(SharedMemory, ALimitOnTheSizeOfFilesIsAnError) {
               }),
               kAsExpected)
         << limit;
+}
+
+/// Reserving memory is a call that signals end, and that no flag of a handler has begun again.
+TEST(SharedMemory, SignalsDoNotKeepItFromGrowing) {
+  struct sigaction ticks {
+  }, former{};
+  ticks.sa_handler = [](int) {};
+  ticks.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &ticks, &former);
+  const itimerval each = {{0, 2000}, {0, 2000}}, never = {};
+  setitimer(ITIMER_REAL, &each, nullptr);
+  for (int i = 0; i < 400; ++i) {
+    const Descriptor file(memfd_create("a-test", MFD_CLOEXEC));
+    EXPECT_EQ(growFile(file.get(), 1 << 20, true), 0);
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &former, nullptr);
 }
 
 } // namespace

@@ -84,8 +84,13 @@ int growFile(int descriptor, uint64_t bytes, bool reserve) {
   // A signal would end the process before any error is returned.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     return EFBIG;
-  if (reserve)
-    return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (reserve) {
+    int error = EINTR;
+    // A signal ends the call, with whatever flags its handler has, and what was reserved is undone.
+    while (error == EINTR)
+      error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+    return error;
+  }
   return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
 }
 
