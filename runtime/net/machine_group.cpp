@@ -126,6 +126,7 @@ private:
   Status readName();
   Status readLinkTimeout();
   StatusOr<std::unique_ptr<Group>> formIsland() const;
+  Status whyGone() const;
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
   Status makeEndpoints(std::vector<ConnectRequest> requests);
   uint32_t turnOf(uint32_t rank) const;
@@ -204,7 +205,9 @@ Status Joiner::readName() {
   // A secret behind the address counts before that of the environment.
   const size_t slash = options.name.find('/');
   meeting.rootName = options.name.substr(0, slash);
-  auto root = resolve(meeting.rootName);
+  // Rank 0 needs no more than a port, and may be started before its own name is known.
+  auto root =
+      options.rank == 0 ? resolvePort(meeting.rootName) : resolve(meeting.rootName, deadline);
   if (!root.ok())
     return root.status();
   const char *ofEnvironment = std::getenv("OCCL_SECRET");
@@ -254,9 +257,12 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
                 island.front());
   local.name = name;
   local.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  local.whyGone = [this] { return whyGone(); };
   auto group = bootstrap::formProcessGroup(local);
   if (group.ok())
     return group;
+  if (Status gone = whyGone(); group.status().code() == StatusCode::PeerFailed && !gone.ok())
+    return gone;
   // Equal host ids do not promise shared memory: the error says how to tell hosts apart.
   return Status(group.status().code(),
                 "ranks that seem to be on one host (those from rank " +
@@ -264,6 +270,14 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
                     " of them; ranks in this message are numbered within these) cannot share "
                     "memory; if they are not, set OCCL_HOSTID differently: " +
                     group.status().message());
+}
+
+/// Of all ranks, also those of other islands: whoever learns of one that is gone gives up.
+Status Joiner::whyGone() const {
+  for (uint32_t r = 0; r < options.numRanks; ++r)
+    if (r != options.rank && (met->hasEnded(r) || (meeting.isGone && meeting.isGone(r))))
+      return goneRank(r);
+  return {};
 }
 
 /// Among the ranks of its machine.
@@ -370,6 +384,10 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
   where.root.front().port = members.front().port;
   where.rootName = where.root.front().text();
   where.secret = secretOf(origin.key, division);
+  where.isListening = true;
+  where.isGone = [&](uint32_t rank) {
+    return !parent.isAlive(members[rank].parentRank);
+  };
   auto group = Joiner(options).divide(std::move(where), origin.host, std::move(own.socket));
   if (group.ok())
     return group;

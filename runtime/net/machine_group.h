@@ -60,7 +60,8 @@ struct Division {
 
 /// `parent` has been formed by formMachineGroup(), or so. Each member calls it, with its own
 /// listener. A group whose ranks are all of one island is one of a single machine. Errors are those
-/// of formMachineGroup(), in which ranks have their new numbers.
+/// of formMachineGroup(), in which ranks have their new numbers; a member that is gone is named at
+/// once (PeerFailed).
 StatusOr<std::unique_ptr<bootstrap::Group>> divideMachineGroup(const bootstrap::Group &parent,
                                                                const Division &division,
                                                                DivisionListener own,

@@ -195,6 +195,38 @@ TEST(DividedOnce, ARankThatIsKilledIsNamed) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "long before any deadline";
 }
 
+/// At any time of it, so also once all have come and make their new communicator.
+TEST(DividedOnce, ARankThatIsKilledMeanwhileIsNotWaitedFor) {
+  constexpr uint32_t kVictim = 2;
+  for (const auto lives : {300us, 1000us, 2000us, 4000us, 8000us}) {
+    const std::string address = newAddress();
+    Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+      occlComm_t comm = nullptr, child = nullptr;
+      if (std::string wrong = joinOn(kHosts[rank], comm, kRanks, rank, address); !wrong.empty())
+        return wrong;
+      if (std::string wrong = runCollectives(comm, 10); !wrong.empty())
+        return wrong;
+      if (rank == kVictim)
+        std::thread([lives] {
+          std::this_thread::sleep_for(lives);
+          raise(SIGKILL);
+        }).detach();
+      const occlConfig_t late = withTimeout(60000);
+      const auto begin = std::chrono::steady_clock::now();
+      const occlResult_t result = occlCommSplit(comm, 0, 0, &late, &child);
+      const std::string text = result == occlSuccess ? "" : occlGetLastError();
+      if (rank == kVictim)
+        std::this_thread::sleep_for(20s);
+      if (std::chrono::steady_clock::now() - begin > 15s)
+        return "waited for the victim: " + text;
+      return result == occlSuccess || result == occlPeerFailed ? "" : text;
+    });
+    for (uint32_t r = 0; r < kRanks; ++r)
+      EXPECT_EQ(processes.join(r), r == kVictim ? -1 : 0)
+          << "rank " << r << ": " << processes.wrong(r);
+  }
+}
+
 /// For all, whatever of the others they hear first.
 TEST(DividedOnce, OtherSizesAreAMismatch) {
   for (uint32_t i = 0; i < 15; ++i)

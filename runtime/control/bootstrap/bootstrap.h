@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,6 +111,8 @@ struct ProcessGroupOptions {
   /// What tells the job of this rank from others, as jobFromEnvironment() does; 0 if nothing does.
   /// Ranks of which two say different jobs form no group.
   uint64_t job = 0;
+  /// While ranks are missing, asked now and then: why they are not waited for any longer.
+  std::function<Status()> whyGone = {};
 };
 
 /// One rank of a group of processes. Returns when all ranks have joined and mapped all segments.

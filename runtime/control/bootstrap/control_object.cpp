@@ -321,28 +321,34 @@ void ControlObject::lookForDead(uint32_t &cursor) const {
 }
 
 Status ControlObject::awaitAll(const std::function<bool(const RankSlot &)> &reached,
-                               const char *notReached, const Deadline &deadline) const {
+                               const char *notReached, const Deadline &deadline,
+                               const std::function<Status()> &whyGone) const {
   auto lastLook = Deadline::Clock::now();
   uint32_t cursor = own.rank; // the ranks begin in different places
   while (true) {
     uint32_t seen = header().changes.load(std::memory_order_acquire);
+    Status gone;
     if (auto now = Deadline::Clock::now(); now - lastLook >= kLivenessPeriod) {
       lastLook = now;
       lookForDead(cursor);
+      if (whyGone)
+        gone = whyGone();
     }
     std::vector<uint32_t> waitingFor;
     for (uint32_t rank = 0; rank < own.numRanks; ++rank) {
       // Gone first, reached second: what a rank did before it went counts.
       const RankSlot &other = slot(rank);
-      bool gone = other.left.load(std::memory_order_acquire);
+      bool hasLeft = other.left.load(std::memory_order_acquire);
       if (reached(other))
         continue;
-      if (gone)
+      if (hasLeft)
         return peerFailed(rank);
       waitingFor.push_back(rank);
     }
     if (waitingFor.empty())
       return {};
+    if (!gone.ok())
+      return gone;
     if (deadline.passed())
       return {StatusCode::Timeout, "group '" + name + "': " + listRanks(waitingFor) + " of " +
                                        std::to_string(own.numRanks) + " " + notReached +

@@ -94,9 +94,10 @@ public:
   void announceChange() const;
 
   /// Returns when reached(slot) holds for all ranks. Timeout says which ranks "<notReached> in
-  /// time"; PeerFailed which rank, for which it does not hold, has left or is dead.
+  /// time"; PeerFailed which rank, for which it does not hold, has left or is dead; or what
+  /// whyGone() says, which is asked now and then if it is there.
   Status awaitAll(const std::function<bool(const RankSlot &)> &reached, const char *notReached,
-                  const Deadline &deadline) const;
+                  const Deadline &deadline, const std::function<Status()> &whyGone = {}) const;
 
   Status peerFailed(uint32_t rank) const;
 

@@ -20,7 +20,8 @@ public:
   ~ProcessGroup() override { control.leave(ownRank); }
 
   /// Waits for all ranks, then maps their segments of `segmentBytes` bytes.
-  Status connect(uint32_t numRanks, uint64_t segmentBytes, const Deadline &deadline);
+  Status connect(uint64_t segmentBytes, const ProcessGroupOptions &options,
+                 const Deadline &deadline);
   Status barrier(const Deadline &deadline) override;
 
 private:
@@ -67,15 +68,17 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   return {};
 }
 
-Status ProcessGroup::connect(uint32_t numRanks, uint64_t segmentBytes, const Deadline &deadline) {
+Status ProcessGroup::connect(uint64_t segmentBytes, const ProcessGroupOptions &options,
+                             const Deadline &deadline) {
   // A rank that is gone before all have joined will never map anything, whatever it reached.
   auto joined = [](const RankSlot &slot) {
     return slot.state.load(std::memory_order_acquire) != RankState::Missing &&
            !slot.left.load(std::memory_order_acquire);
   };
-  if (Status status = control.awaitAll(joined, "did not start", deadline); !status.ok())
+  if (Status status = control.awaitAll(joined, "did not start", deadline, options.whyGone);
+      !status.ok())
     return status;
-  for (uint32_t rank = 0; rank < numRanks; ++rank)
+  for (uint32_t rank = 0; rank < options.numRanks; ++rank)
     if (Status status = mapRank(rank, segmentBytes); !status.ok())
       return status;
   // The group is complete once all ranks have said this.
@@ -140,7 +143,7 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
     control->leave(options.rank);
     throw;
   }
-  if (Status status = group->connect(options.numRanks, *segmentBytes, deadline); !status.ok())
+  if (Status status = group->connect(*segmentBytes, options, deadline); !status.ok())
     return status;
   return std::unique_ptr<Group>(std::move(group));
 }

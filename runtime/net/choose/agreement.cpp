@@ -227,15 +227,20 @@ void Agreement::giveUp(const std::string &why) {
   state = State::Begin;
 }
 
-StatusOr<Agreement::Result> Agreement::finish() {
+Status Agreement::failure() const {
   if (!lost.ok())
-    return Status(lost.code(), nameOf(true) + " cannot agree with " + nameOf(false) +
-                                   " on a transport: " + lost.message());
+    return {lost.code(), nameOf(true) + " cannot agree with " + nameOf(false) +
+                             " on a transport: " + lost.message()};
   // Both sides have tried all candidates in vain.
-  if (!attempt)
-    return Status(StatusCode::SystemError, nameOf(pair.isFirst()) + " and " +
-                                               nameOf(!pair.isFirst()) +
-                                               " have no transport that both may use: " + reasons);
+  if (state == State::Over && !attempt)
+    return {StatusCode::SystemError, nameOf(pair.isFirst()) + " and " + nameOf(!pair.isFirst()) +
+                                         " have no transport that both may use: " + reasons};
+  return {};
+}
+
+StatusOr<Agreement::Result> Agreement::finish() {
+  if (Status failed = failure(); !failed.ok())
+    return failed;
   std::string how = attempt->text();
   how += (how.empty() || reasons.empty() ? "" : "; ") + reasons;
   how = std::string(candidates.front().transport->kind->title()) + " (" +

@@ -63,6 +63,8 @@ public:
   /// soon.
   bool advance();
 
+  /// Why there is nothing, as far as it is known.
+  Status failure() const;
   /// Once it is over: what both use, and how that is said; or why there is nothing.
   struct Result {
     std::unique_ptr<Endpoint> endpoint;

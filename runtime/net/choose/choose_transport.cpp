@@ -114,6 +114,23 @@ const char *ncclNetPluginOf(const std::string &allowed) {
   return allowed.c_str() + (allowed.size() - entry.argument.size());
 }
 
+namespace {
+
+/// Once a peer is lost: the first failure of another kind, as the peer may have gone for that, or
+/// else the loss.
+Status failureWithLoss(const std::deque<Agreement> &agreements) {
+  Status lost, other;
+  for (const Agreement &agreement : agreements) {
+    const Status failed = agreement.failure();
+    Status &first = failed.code() == StatusCode::PeerFailed ? lost : other;
+    if (first.ok())
+      first = failed;
+  }
+  return lost.ok() || other.ok() ? lost : other;
+}
+
+} // namespace
+
 StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
                                                   std::vector<ConnectRequest> requests,
                                                   std::chrono::milliseconds silence,
@@ -138,6 +155,9 @@ StatusOr<std::vector<Connected>> connectEndpoints(uint32_t rank,
     areOver = true;
     for (Agreement &agreement : agreements)
       areOver &= agreement.advance();
+    // The others may wait for a rank that is gone, and learn of it by this one's end.
+    if (Status failed = failureWithLoss(agreements); !failed.ok())
+      return failed;
     if (!areOver)
       sleepFor(100us);
   }

@@ -1,6 +1,8 @@
 // The two sides of the handshake by which a connection begins.
 #include "runtime/net/rendezvous/handshake.h"
 
+#include "runtime/sync/thread.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,6 +21,9 @@ constexpr uint64_t kMagic = 0x31'54'45'4e'4c'43'43'4full; // "OCCLNET1"
 constexpr uint32_t kVersion = 7;
 constexpr auto kPatience = 1s;
 constexpr size_t kMostGuests = 64;
+/// Of a proof that is looked at. Who has waited for longer may have been dropped before it came.
+constexpr auto kAtOnce = 500ms;
+constexpr uint32_t kMostDoubts = 3;
 
 // Records of the handshake as they are on the wire.
 
@@ -90,7 +95,7 @@ StatusOr<Hash> drawHash() {
 }
 
 Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
-                 const Deadline &deadline) {
+                 const Patience &patience, bool *isProving) {
   auto nonce = drawHash();
   if (!nonce.ok())
     return nonce.status();
@@ -105,21 +110,26 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   hello.nonce = *nonce;
   Answer answer;
   // The responder sends a challenge, or its version if that is another one.
-  Status status = sendRecord(socket, hello, deadline);
+  Status status = sendRecord(socket, hello, patience);
   if (status.ok())
-    status = receiveRecord(socket, transcript.challenge, deadline);
+    status = receiveRecord(socket, transcript.challenge, patience);
+  if (status.code() == StatusCode::PeerFailed && patience.look().ok())
+    return {StatusCode::PeerFailed, peerOf(socket) + " has ended the connection before the " +
+                                        "handshake (" + status.message() + ")"};
   if (const uint32_t other = otherVersionIn(transcript.challenge); status.ok() && other != 0)
     return {StatusCode::Mismatch, peerOf(socket) + " speaks version " + std::to_string(other) +
                                       " of OCCL's network protocol, this rank version " +
                                       std::to_string(kVersion) +
                                       "; is the same OCCL installed on all machines?"};
   // This side proves first, so a responder tells strangers nothing to guess the key by.
+  if (isProving)
+    *isProving = status.ok();
   if (status.ok())
-    status = sendRecord(socket, initiatorsProof(key, transcript), deadline);
+    status = sendRecord(socket, initiatorsProof(key, transcript), patience);
   if (status.ok())
-    status = receiveRecord(socket, answer, deadline);
+    status = receiveRecord(socket, answer, patience);
   // A responder drops an initiator that does not know the key without a word.
-  if (status.code() == StatusCode::PeerFailed)
+  if (status.code() == StatusCode::PeerFailed && patience.look().ok())
     return {StatusCode::PeerFailed,
             peerOf(socket) + " has ended the connection during the handshake; is the secret the "
                              "same on all ranks, and does it belong to this job?"};
@@ -134,6 +144,29 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   if (answer.refusal[0] != 0)
     return {StatusCode::Mismatch, answer.refusal.data()};
   return {};
+}
+
+StatusOr<Descriptor> connectAndIntroduce(std::span<const Address> addresses, const Hash &key,
+                                         const Claim &claim, const Patience &patience,
+                                         std::chrono::milliseconds mostRefused) {
+  std::string before;
+  for (uint32_t doubts = 0;; sleepFor(20ms)) {
+    auto socket = connectTo(addresses, patience, mostRefused);
+    if (!socket.ok())
+      return Status(socket.status().code(), socket.status().message() + before);
+    const auto begin = SteadyClock::now();
+    bool isProving = false;
+    const Status known = introduce(*socket, key, claim, patience, &isProving);
+    if (known.ok())
+      return socket;
+    // Who has another key is dropped at once, and would be again.
+    const bool isJudged =
+        isProving && (SteadyClock::now() - begin < kAtOnce || ++doubts == kMostDoubts);
+    if (known.code() != StatusCode::PeerFailed || isJudged || !patience.look().ok() ||
+        patience.passed())
+      return known;
+    before = "; before that: " + known.message();
+  }
 }
 
 /// Who has connected and has not proved himself.
@@ -165,16 +198,15 @@ Status Reception::admit() {
 }
 
 /// For a guest to go on and, if more are admitted, for the next one.
-void Reception::wait(const Deadline &deadline, bool admits) {
+void Reception::wait(const Patience &patience, bool admits) {
   std::vector<pollfd> polled;
   // At most kMostGuests are looked after; the rest stays in the system's queue.
   if (admits && guests.size() < kMostGuests)
     polled.push_back({listener.get(), POLLIN, 0});
   for (const Guest &guest : guests)
     polled.push_back({guest.socket.get(), POLLIN, 0});
-  constexpr int64_t kMost = 100; // for deadlines of guests
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-  poll(polled.data(), polled.size(), static_cast<int>(std::min(left, kMost)));
+  constexpr int kMost = 100; // for deadlines of guests
+  poll(polled.data(), polled.size(), std::min(patience.milliseconds(patience.end()), kMost));
 }
 
 /// False: this one is to be dropped. isProved: no, it is to be answered.
@@ -219,13 +251,16 @@ std::string Reception::turnedAway() const {
   if (numWithoutKey != 0)
     text += "; turned away: " + std::to_string(numWithoutKey) +
             " that did not know the secret of this job, is OCCL_SECRET the same on all ranks?";
+  if (numOfOtherJobs != 0)
+    text += "; turned away: " + std::to_string(numOfOtherJobs) +
+            " of another job, is OCCL_JOB, or what the launcher says, the same on all ranks?";
   if (otherVersion != 0)
     text += "; turned away: one with version " + std::to_string(otherVersion) +
             " of OCCL's network protocol, this rank has version " + std::to_string(kVersion);
   return text;
 }
 
-StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline) {
+StatusOr<Accepted> Reception::next(const Judge &judge, const Patience &patience) {
   // Nobody was answered since the last call, so the time until now does not count.
   for (Guest &guest : guests)
     guest.until = Deadline(kPatience);
@@ -242,25 +277,28 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline)
       }
       // It knows the key, so it gets an answer that it can verify, a refusal as well.
       const Hello &hello = guest->transcript.hello;
-      const std::string refusal = judge(
+      const Refusal refusal = judge(
           {static_cast<Purpose>(hello.purpose), hello.from, hello.to, hello.numRanks, hello.job});
       Answer answer;
-      refusal.copy(answer.refusal.data(), answer.refusal.size() - 1);
+      refusal.why.copy(answer.refusal.data(), answer.refusal.size() - 1);
       answer.proof = respondersProof(key, guest->transcript, answer);
       Accepted accepted{std::move(guest->socket), hello.from};
       guests.erase(guest);
       Status sent = sendRecord(accepted.socket, answer, Deadline(kPatience));
-      if (!refusal.empty())
-        return Status(StatusCode::Mismatch, refusal);
-      if (sent.ok())
+      numOfOtherJobs += refusal.isOfOtherJob ? 1 : 0;
+      if (!refusal.why.empty() && !refusal.isOfOtherJob)
+        return Status(StatusCode::Mismatch, refusal.why);
+      if (refusal.why.empty() && sent.ok())
         return accepted;
       break; // the iterator is gone
     }
-    if (deadline.passed() && !admitted.ok())
+    if (const Status &gone = patience.look(); !gone.ok())
+      return gone;
+    if (patience.passed() && !admitted.ok())
       return admitted;
-    if (deadline.passed())
+    if (patience.passed())
       return Status(StatusCode::Timeout, "not all ranks have connected in time" + turnedAway());
-    wait(deadline, admitted.ok());
+    wait(patience, admitted.ok());
   }
 }
 

@@ -3,16 +3,19 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/net/rendezvous/patience.h"
 #include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/deadline.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace occl::net {
 
@@ -39,9 +42,16 @@ struct Claim {
 
 /// The initiator's side, on a new connection. Mismatch with the responder's reason, or of the
 /// protocol's versions; PeerFailed if the responder ends the connection, as it does with who does
-/// not know the key.
+/// not know the key. `isProving`: set once this side's proof is on its way.
 Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
-                 const Deadline &deadline);
+                 const Patience &patience, bool *isProving = nullptr);
+
+/// Connects, as connectTo() does, and introduces itself. A connection that ends before the
+/// responder can have judged says nothing, so another one is made: who stalls for a second is
+/// dropped. Errors are those of both.
+StatusOr<Descriptor> connectAndIntroduce(std::span<const Address> addresses, const Hash &key,
+                                         const Claim &claim, const Patience &patience,
+                                         std::chrono::milliseconds mostRefused = kNoDeadline);
 
 struct Accepted {
   Descriptor socket;
@@ -52,8 +62,16 @@ struct Accepted {
 /// after a second of a call of next(); more than 64 at a time wait in the system's queue.
 class Reception {
 public:
-  /// Why such a claim is not accepted; empty if it is.
-  using Judge = std::function<std::string(const Claim &claim)>;
+  /// Why a claim is not accepted; empty if it is.
+  struct Refusal {
+    Refusal(std::string why) : why(std::move(why)) {}
+    Refusal(const char *why) : why(why) {}
+
+    std::string why;
+    /// It is of another job that has the same secret: only the one who came is told.
+    bool isOfOtherJob = false;
+  };
+  using Judge = std::function<Refusal(const Claim &claim)>;
 
   Reception(const Descriptor &listener, const Hash &key);
   Reception(const Reception &) = delete;
@@ -62,8 +80,8 @@ public:
 
   /// The next one whose claim is accepted. Timeout; SystemError, as of acceptNow(), if it could not
   /// be accepted by the deadline. Mismatch: the one who came knows the key, and `judge` refuses;
-  /// both sides are told why.
-  StatusOr<Accepted> next(const Judge &judge, const Deadline &deadline);
+  /// both sides are told why. Or why nobody is waited for any more.
+  StatusOr<Accepted> next(const Judge &judge, const Patience &patience);
   /// Of those who spoke OCCL's protocol and were dropped, to be added to an error; "" if none did.
   std::string turnedAway() const;
 
@@ -71,13 +89,13 @@ private:
   struct Guest;
 
   Status admit();
-  void wait(const Deadline &deadline, bool admits);
+  void wait(const Patience &patience, bool admits);
   bool advance(Guest &guest);
 
   const Descriptor &listener;
   const Hash key;
   std::list<Guest> guests;
-  uint32_t numWithoutKey = 0, otherVersion = 0; // 0: none
+  uint32_t numWithoutKey = 0, numOfOtherJobs = 0, otherVersion = 0; // 0: none
 };
 
 } // namespace occl::net

@@ -1,3 +1,6 @@
+// Who is let in when ranks meet, who is turned away, and how long somebody is waited for. The
+// linker
+// (--wrap) leads getaddrinfo here.
 #include "runtime/net/rendezvous/handshake.h"
 
 #include "runtime/net/rendezvous/rendezvous.h"
@@ -9,11 +12,32 @@
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <netdb.h>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+namespace {
+
+/// What the next lookups say, before those of the system; 0: nothing.
+std::atomic<int> lookupsThatFail{0};
+int howTheyFail = EAI_NONAME;
+
+} // namespace
+
+extern "C" {
+int __real_getaddrinfo(const char *node, const char *service, const addrinfo *hints,
+                       addrinfo **found);
+int __wrap_getaddrinfo(const char *node, const char *service, const addrinfo *hints,
+                       addrinfo **found) {
+  if (lookupsThatFail > 0 && lookupsThatFail-- > 0)
+    return howTheyFail;
+  return __real_getaddrinfo(node, service, hints, found);
+}
+}
 
 namespace occl::net {
 namespace {
@@ -82,6 +106,100 @@ TEST(Handshake, BothLearnWhyAClaimIsRefused) {
   EXPECT_EQ(outcome.initiator.code(), StatusCode::Mismatch);
   EXPECT_EQ(outcome.initiator.message(), "rank 3 is there already");
   EXPECT_EQ(outcome.responder.message(), "rank 3 is there already");
+}
+
+/// Of a rank that is on the way to the first of these.
+struct Coming {
+  explicit Coming(const Descriptor &listener, const Claim &claim = {Purpose::Data, 3, 5, 8, 77})
+      : thread([this, claim, address = *addressOf(listener)] {
+          auto socket =
+              connectAndIntroduce(std::vector{address}, Hash{std::byte{1}}, claim, Deadline(20s));
+          status = socket.status();
+        }) {}
+  ~Coming() {
+    if (thread.joinable())
+      thread.join();
+  }
+  Status end() {
+    thread.join();
+    return status;
+  }
+
+private:
+  Status status;
+  std::thread thread;
+};
+
+StatusOr<Accepted> acceptAny(Reception &reception, std::chrono::milliseconds most = 20s) {
+  return reception.next([](const Claim &) { return ""; }, Deadline(most));
+}
+
+/// Before it was heard: so it says nothing about the key.
+TEST(Handshake, WhoIsDroppedComesAgain) {
+  auto listener = listenOn(loopback(0));
+  Coming rank(*listener);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(acceptFrom(*listener, Deadline(20s)).ok());
+  Reception reception(*listener, Hash{std::byte{1}});
+  const auto guest = acceptAny(reception);
+  EXPECT_TRUE(guest.ok()) << guest.status().message();
+  const Status status = rank.end();
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+/// When its time was over just before the proof came.
+TEST(Handshake, WhoseProofComesTooLateComesAgain) {
+  auto listener = listenOn(loopback(0));
+  Coming rank(*listener);
+  {
+    auto socket = acceptFrom(*listener, Deadline(20s));
+    ASSERT_TRUE(socket.ok());
+    std::array<std::byte, 72> hello{};
+    EXPECT_TRUE(receiveAll(*socket, hello, Deadline(20s)).ok());
+    std::this_thread::sleep_for(700ms);
+    EXPECT_TRUE(sendRecord(*socket, Hash{}, Deadline(20s)).ok());
+  }
+  Reception reception(*listener, Hash{std::byte{1}});
+  const auto guest = acceptAny(reception);
+  EXPECT_TRUE(guest.ok()) << guest.status().message();
+  const Status status = rank.end();
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Handshake, WhoHasAnotherKeyFailsAtOnce) {
+  auto listener = listenOn(loopback(0));
+  Coming rank(*listener);
+  Reception reception(*listener, Hash{std::byte{2}});
+  const Status responder = acceptAny(reception, 1500ms).status();
+  EXPECT_NE(responder.message().find("turned away: 1 that did not know the secret"),
+            std::string::npos)
+      << responder.message();
+  const Status status = rank.end();
+  EXPECT_EQ(status.code(), StatusCode::PeerFailed);
+  EXPECT_NE(status.message().find("is the secret the same"), std::string::npos) << status.message();
+}
+
+/// A rank of an older run, or of another one with the same secret.
+TEST(Handshake, WhoIsOfAnotherJobEndsNothing) {
+  auto listener = listenOn(loopback(0));
+  Coming stray(*listener, {Purpose::Card, 3, 0, 4, 78});
+  std::optional<Coming> own;
+  Reception reception(*listener, Hash{std::byte{1}});
+  const auto guest = reception.next(
+      [&](const Claim &claim) {
+        Reception::Refusal refusal = claim.job == 78 ? "another job" : "";
+        refusal.isOfOtherJob = claim.job == 78;
+        if (refusal.isOfOtherJob)
+          own.emplace(*listener);
+        return refusal;
+      },
+      Deadline(20s));
+  ASSERT_TRUE(guest.ok()) << guest.status().message();
+  EXPECT_EQ(own->end().message(), "");
+  const Status refused = stray.end();
+  EXPECT_EQ(refused.code(), StatusCode::Mismatch);
+  EXPECT_EQ(refused.message(), "another job");
+  EXPECT_NE(reception.turnedAway().find("turned away: 1 of another job"), std::string::npos);
 }
 
 /// Connects, and says nothing until `mayBegin` is set.
@@ -235,17 +353,72 @@ TEST(Rendezvous, WhyNobodyCanListenIsNamed) {
 }
 
 TEST(Rendezvous, AddressesAreRead) {
-  auto address = resolve("127.0.0.1:4242");
+  const Deadline now(0ms);
+  auto address = resolve("127.0.0.1:4242", now);
   ASSERT_TRUE(address.ok()) << address.status().message();
   EXPECT_EQ(address->front().text(), "127.0.0.1:4242");
   EXPECT_TRUE(address->front().isIpv4());
-  address = resolve("[::1]:4242");
+  address = resolve("[::1]:4242", now);
   ASSERT_TRUE(address.ok()) << address.status().message();
   EXPECT_EQ(address->front().text(), "[::1]:4242");
   for (const char *wrong :
        {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:1x",
         "no such host:1", "::1:4242", "[::1]", "[fe80::1]:4242"})
-    EXPECT_EQ(resolve(wrong).status().code(), StatusCode::InvalidArgument) << wrong;
+    EXPECT_EQ(resolve(wrong, now).status().code(), StatusCode::InvalidArgument) << wrong;
+}
+
+/// As of a container that has just been started.
+TEST(Rendezvous, ANameThatIsNotKnownYetIsLookedUpAgain) {
+  for (const int how : {EAI_NONAME, EAI_AGAIN}) {
+    howTheyFail = how;
+    lookupsThatFail = 2;
+    const auto address = resolve("127.0.0.1:4242", Deadline(20s));
+    EXPECT_TRUE(address.ok()) << address.status().message();
+    EXPECT_EQ(lookupsThatFail, 0);
+    lookupsThatFail = 1000;
+    EXPECT_EQ(resolve("127.0.0.1:4242", Deadline(300ms)).status().code(),
+              StatusCode::InvalidArgument);
+    EXPECT_GT(lookupsThatFail, 0) << "other errors, and the deadline, are the end";
+    lookupsThatFail = 0;
+  }
+}
+
+TEST(Rendezvous, WhoListensNeedsNoName) {
+  auto address = resolvePort("a-name-that-nobody-knows.invalid:4242");
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_EQ(address->front().text(), "[::]:4242");
+  address = resolvePort("127.0.0.1:4242");
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_EQ(address->front().text(), "127.0.0.1:4242");
+  for (const char *wrong : {"host", "host:0", "[fe80::1]:4242"})
+    EXPECT_EQ(resolvePort(wrong).status().code(), StatusCode::InvalidArgument) << wrong;
+}
+
+/// For somebody who has listened.
+TEST(Rendezvous, WhoDoesNotListenAnyMoreIsGone) {
+  auto listener = listenOn(loopback(0));
+  const Address address = *addressOf(*listener);
+  *listener = Descriptor();
+  const Status status = connectTo(std::vector{address}, Deadline(60s), 200ms).status();
+  EXPECT_EQ(status.code(), StatusCode::PeerFailed);
+  EXPECT_NE(status.message().find("nobody listens any more at 127.0.0.1"), std::string::npos)
+      << status.message();
+}
+
+/// Where the other side says nothing, and where nobody comes.
+TEST(Rendezvous, WhoIsKnownToBeGoneIsNotWaitedFor) {
+  const auto whyGone = [] { return goneRank(4); };
+  auto listener = listenOn(loopback(0));
+  const std::vector addresses = {*addressOf(*listener)};
+  EXPECT_EQ(connectAndIntroduce(addresses, Hash{}, {}, {Deadline(60s), whyGone}).status().message(),
+            "rank 4 has ended or given up");
+  Reception reception(*listener, Hash{});
+  EXPECT_EQ(
+      reception.next([](const Claim &) { return ""; }, {Deadline(60s), whyGone}).status().message(),
+      "rank 4 has ended or given up");
+  *listener = Descriptor();
+  EXPECT_EQ(connectTo(addresses, {Deadline(60s), whyGone}).status().message(),
+            "rank 4 has ended or given up");
 }
 
 /// As the addresses of a name of which only one leads somewhere.
@@ -284,6 +457,32 @@ TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
   EXPECT_EQ(root.message(), "rank 1 has segment bytes 8192, rank 0 has 4096");
   EXPECT_EQ(joined.message(), root.message());
   EXPECT_EQ(joined.code(), StatusCode::Mismatch);
+}
+
+/// Both of a job meet, with a rank of another job in the place of the second before.
+TEST(Rendezvous, ARankThatHasStrayedInIsSentAway) {
+  auto listener = listenOn(loopback(0));
+  Meeting meeting;
+  meeting.numRanks = 2;
+  meeting.root = {*addressOf(*listener)};
+  meeting.secret = "a secret of this test";
+  meeting.job = 5;
+  Meeting second = meeting, stray = meeting;
+  second.rank = stray.rank = 1;
+  stray.job = 6;
+  stray.numRanks = 3;
+  Status strayed, joined;
+  std::thread others([&] {
+    strayed = meet(stray, {}, Deadline(20s)).status();
+    joined = meet(second, {}, Deadline(20s)).status();
+  });
+  const Status root = meet(meeting, {}, Deadline(20s), std::move(*listener)).status();
+  others.join();
+  EXPECT_TRUE(root.ok()) << root.message();
+  EXPECT_TRUE(joined.ok()) << joined.message();
+  EXPECT_EQ(strayed.code(), StatusCode::Mismatch);
+  EXPECT_NE(strayed.message().find("rank 1 belongs to another job than rank 0"), std::string::npos)
+      << strayed.message();
 }
 
 } // namespace

@@ -12,9 +12,10 @@
 namespace occl::net {
 
 /// To the ranks `others`, ascending, all of which do the same. By rank; those of ranks that are not
-/// among them are not valid. Errors are those of introduce() and Reception::next(), and name the
-/// ranks that this one cannot connect to or that have not come.
-StatusOr<std::vector<Descriptor>> connectMesh(const Meeting &meeting, const Met &met,
+/// among them are not valid. Of these rank 0 gives up the connections of the meeting. Errors are
+/// those of connectAndIntroduce() and Reception::next(), and name the ranks that this one cannot
+/// connect to or that have not come. PeerFailed, soon, names one of them that is gone.
+StatusOr<std::vector<Descriptor>> connectMesh(const Meeting &meeting, Met &met,
                                               const std::vector<uint32_t> &others,
                                               const Deadline &deadline);
 

@@ -56,6 +56,15 @@ Status compare(uint32_t rank, const Card &theirs, const Card &mine) {
   return {};
 }
 
+/// Why no more than these are waited for.
+Status whyGone(const Meeting &meeting, const std::vector<Descriptor> &sockets) {
+  for (uint32_t r = 0; r < meeting.numRanks; ++r)
+    if (r != meeting.rank &&
+        (hasEnded(sockets[r]) || (!sockets[r].valid() && meeting.isGone && meeting.isGone(r))))
+      return goneRank(r);
+  return {};
+}
+
 /// Rank 0's side.
 class Root {
 public:
@@ -81,6 +90,7 @@ public:
       if (!sent.ok() && status.ok())
         status = {sent.code(), "rank " + std::to_string(r) + ": " + sent.message()};
     }
+    met.meetings = std::move(sockets);
     return status;
   }
 
@@ -102,9 +112,13 @@ private:
 
   Status gather(const Deadline &deadline) {
     Reception reception(met.listener, keyOf(meeting.secret));
+    const Patience patience(deadline, [this] { return whyGone(meeting, sockets); });
     for (uint32_t here = 1; here < meeting.numRanks; ++here) {
-      auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, deadline);
+      auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, patience);
       // The error names the missing ranks.
+      if (guest.status().code() == StatusCode::PeerFailed)
+        return {StatusCode::PeerFailed,
+                guest.status().message() + " before all had come to " + meeting.rootName};
       if (guest.status().code() == StatusCode::Timeout)
         return {StatusCode::Timeout, listMissing(sockets) + " did not come to " + meeting.rootName +
                                          " in time" + reception.turnedAway()};
@@ -113,7 +127,7 @@ private:
       const uint32_t r = guest->from;
       sockets[r] = std::move(guest->socket);
       // The card follows the handshake.
-      if (Status got = receiveRecord(sockets[r], met.cards[r], deadline); !got.ok())
+      if (Status got = receiveRecord(sockets[r], met.cards[r], patience); !got.ok())
         return {got.code(), "rank " + std::to_string(r) + ": " + got.message()};
       if (Status same = compare(r, met.cards[r], met.cards[0]); !same.ok())
         return same;
@@ -121,15 +135,19 @@ private:
     return checkAddresses();
   }
 
-  std::string judge(const Claim &claim) const {
+  Reception::Refusal judge(const Claim &claim) const {
     const std::string who = "rank " + std::to_string(claim.from);
+    // Whatever else it says, it has strayed, as one of an older run on the same port.
+    if (claim.job != 0 && meeting.job != 0 && claim.job != meeting.job) {
+      Reception::Refusal refusal = who + " belongs to another job than rank 0";
+      refusal.isOfOtherJob = true;
+      return refusal;
+    }
     if (claim.purpose != Purpose::Card || claim.to != 0)
       return who + " has come to the wrong rank";
     if (claim.numRanks != meeting.numRanks)
       return who + " is of " + std::to_string(claim.numRanks) + " ranks, rank 0 is of " +
              std::to_string(meeting.numRanks);
-    if (claim.job != 0 && meeting.job != 0 && claim.job != meeting.job)
-      return who + " belongs to another job than rank 0";
     if (claim.from == 0 || claim.from >= sockets.size() || sockets[claim.from].valid())
       return who + " is there already";
     return "";
@@ -140,18 +158,14 @@ private:
   std::vector<Descriptor> sockets; // by rank
 };
 
-Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &deadline) {
-  auto socket = connectTo(meeting.root, deadline);
-  if (!socket.ok())
-    return {socket.status().code(), "rank 0: " + socket.status().message()};
-  auto address = addressOf(*socket); // by which the others reach this machine, too
-  const auto root = addressOfPeer(*socket);
-  if (!address.ok() || !root.ok())
-    return address.ok() ? root.status() : address.status();
-  // The own listener takes any free port of that address.
-  own.listener = *address;
-  own.listener.port = 0;
-  auto listener = listenOn(own.listener);
+/// The own listener takes any free port of the address by which this rank has reached rank 0: by
+/// that the others reach this machine, too.
+Status listenWhereReached(const Descriptor &socket, Card &own, Met &met) {
+  auto address = addressOf(socket);
+  if (!address.ok())
+    return address.status();
+  address->port = 0;
+  auto listener = listenOn(*address);
   if (!listener.ok())
     return listener.status();
   auto bound = addressOf(*listener);
@@ -159,20 +173,37 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
     return bound.status();
   own.listener = *bound;
   met.listener = std::move(*listener);
+  return {};
+}
+
+Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &deadline) {
+  const Patience::WhyGone whyGone = [&] {
+    return meeting.isGone && meeting.isGone(0) ? goneRank(0) : Status();
+  };
   const Claim claim = {Purpose::Card, meeting.rank, 0, meeting.numRanks, meeting.job};
-  // Prove the key, tell the card, and wait for the verdict.
-  Verdict verdict;
-  Status status = introduce(*socket, keyOf(meeting.secret), claim, deadline);
-  if (status.ok())
-    status = sendRecord(*socket, own, deadline);
+  auto socket = connectAndIntroduce(meeting.root, keyOf(meeting.secret), claim, {deadline, whyGone},
+                                    meeting.isListening ? kMostRefused : kNoDeadline);
+  const auto failed = [&](const Status &status) {
+    return Status(status.code(), "rank 0, at " + meeting.rootName + ": " + status.message());
+  };
+  if (!socket.ok())
+    return failed(socket.status());
+  const auto root = addressOfPeer(*socket);
+  Status status = root.ok() ? listenWhereReached(*socket, own, met) : root.status();
+  if (!status.ok())
+    return status;
   // Rank 0 waits as long as this rank for those who are missing, and then says who they are, or
   // sends the cards of all.
-  const Deadline later(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) +
-                       std::chrono::seconds(2));
+  const Patience later(Deadline(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) +
+                                std::chrono::seconds(2)),
+                       whyGone);
+  // Tell the card, and wait for the verdict.
+  Verdict verdict;
+  status = sendRecord(*socket, own, later);
   if (status.ok())
     status = receiveRecord(*socket, verdict, later);
   if (!status.ok())
-    return {status.code(), "rank 0, at " + meeting.rootName + ": " + status.message()};
+    return failed(status);
   // The text of the verdict may lack its end.
   verdict.text.back() = 0;
   if (verdict.code != 0)
@@ -182,15 +213,21 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), later);
   // As this rank reaches it, whatever its name means there.
   met.cards[0].listener = *root;
+  met.meetings[0] = std::move(*socket);
   return got;
 }
 
 } // namespace
 
+Status goneRank(uint32_t rank) {
+  return {StatusCode::PeerFailed, "rank " + std::to_string(rank) + " has ended or given up"};
+}
+
 StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline,
                    Descriptor listener) {
   Met met;
   met.cards.resize(meeting.numRanks);
+  met.meetings.resize(meeting.numRanks);
   if (meeting.rank != 0) {
     if (Status joined = joinRoot(meeting, own, met, deadline); !joined.ok())
       return joined;

@@ -7,7 +7,9 @@
 #include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/deadline.h"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,10 @@ struct Meeting {
   /// Equal on all ranks; at least 16 characters.
   std::string secret;
   uint64_t job = 0;
+  /// Rank 0 listens already, and goes on until this rank has come: if it does not, it is gone.
+  bool isListening = false;
+  /// Whether a rank is known to be gone; empty: nothing is known of any.
+  std::function<bool(uint32_t rank)> isGone = {};
 };
 
 /// What all have in common.
@@ -38,12 +44,23 @@ struct Met {
   std::vector<Card> cards; // by rank
   /// Of this rank, for connections of others.
   Descriptor listener;
+  /// By rank: the connections by which all have met, rank 0's to all others, and theirs to it. Kept
+  /// until there are others: who ends, or gives up, ends them.
+  std::vector<Descriptor> meetings;
+
+  bool hasEnded(uint32_t rank) const { return net::hasEnded(meetings[rank]); }
 };
+
+/// So long a rank that listened before may not.
+inline constexpr std::chrono::milliseconds kMostRefused{300};
+
+/// "rank 3 has ended or given up": PeerFailed.
+Status goneRank(uint32_t rank);
 
 /// Returns when all ranks have come; `own` gets this rank's listener. The sizes, the order policy
 /// and the layout are the same on all. Errors, of which rank 0 tells all who have come: Timeout
-/// naming the ranks that are missing, Mismatch (of these, or a rank that comes twice), PeerFailed,
-/// SystemError. `listener`: of rank 0, if it listens already.
+/// naming the ranks that are missing, Mismatch (of these, or a rank that comes twice), PeerFailed
+/// naming one that is gone, SystemError. `listener`: of rank 0, if it listens already.
 StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline,
                    Descriptor listener = {});
 

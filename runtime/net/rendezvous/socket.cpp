@@ -90,29 +90,31 @@ Descriptor makeSocket(int family) {
       [&] { return ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
 }
 
-/// False: not before the deadline.
-bool awaitEvent(const Descriptor &socket, short events, const Deadline &deadline) {
+/// Timeout, or why nobody waits until then.
+Status awaitEvent(const Descriptor &socket, short events, const Patience &patience,
+                  const Deadline &deadline) {
   for (;;) {
     pollfd waiting = {socket.get(), events, 0};
-    // Deadlines may be later than poll() can count.
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    const int ready = poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, 60000)));
+    const int ready = poll(&waiting, 1, patience.milliseconds(deadline));
     if (ready > 0)
-      return true;
+      return {};
+    if (const Status &gone = patience.look(); !gone.ok())
+      return gone;
     if (ready == 0 && deadline.passed())
-      return false;
+      return {StatusCode::Timeout, ""};
   }
 }
 
 /// The error with which trying to connect has ended, or 0.
-int connectOnce(const Descriptor &socket, const Address &address, const Deadline &deadline) {
+int connectOnce(const Descriptor &socket, const Address &address, const Patience &patience,
+                const Deadline &deadline) {
   const SystemAddress system = systemAddress(address);
   if (connect(socket.get(), system.get(), system.size) == 0)
     return 0;
   if (errno != EINPROGRESS)
     return errno;
   // The connection is under way, and its result shows once the socket is writable.
-  if (!awaitEvent(socket, POLLOUT, deadline))
+  if (!awaitEvent(socket, POLLOUT, patience, deadline).ok())
     return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
@@ -127,8 +129,64 @@ bool isConnectedToItself(const Descriptor &socket) {
   return own.ok() && other.ok() && *own == *other;
 }
 
-Status lateFor(const char *what, const Descriptor &socket) {
-  return {StatusCode::Timeout, peerOf(socket) + " did not " + what + " in time"};
+/// Of a socket on which `what` is to be possible.
+Status awaitPeer(const Descriptor &socket, short events, const char *what,
+                 const Patience &patience) {
+  const Status status = awaitEvent(socket, events, patience, patience.end());
+  if (status.code() == StatusCode::Timeout)
+    return {StatusCode::Timeout, peerOf(socket) + " did not " + what + " in time"};
+  return status;
+}
+
+/// "HOST:PORT" in its parts.
+struct HostAndPort {
+  std::string host;
+  uint16_t port = 0;
+};
+
+Status invalidAddress(std::string_view text, const std::string &why) {
+  return {StatusCode::InvalidArgument,
+          "the address '" + std::string(text) + "' " + why + ", expected HOST:PORT or [IPv6]:PORT"};
+}
+
+StatusOr<HostAndPort> divide(std::string_view text) {
+  // The port is behind the last colon; IPv6 addresses have colons, so they need brackets.
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0)
+    return invalidAddress(text, "has no host or no port");
+  std::string host(text.substr(0, colon));
+  const bool hasBrackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (hasBrackets)
+    host = host.substr(1, host.size() - 2);
+  if (!hasBrackets && host.find(':') != std::string::npos)
+    return invalidAddress(text, "has an IPv6 address without brackets");
+  uint16_t port = 0;
+  const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, port);
+  if (error != std::errc() || rest != end || port == 0)
+    return invalidAddress(text, "has no port of 1 to 65535");
+  return HostAndPort{std::move(host), port};
+}
+
+Status isLinkLocalIn(std::string_view text) {
+  return invalidAddress(text, "has a link-local host");
+}
+
+/// All addresses of the name, each once; what getaddrinfo() says, or 0.
+int lookUp(const HostAndPort &named, std::vector<Address> &addresses, int flags = 0) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_flags = flags;
+  wanted.ai_socktype = SOCK_STREAM;
+  if (const int failed = getaddrinfo(named.host.c_str(), nullptr, &wanted, &found); failed != 0)
+    return failed;
+  for (const addrinfo *it = found; it; it = it->ai_next) {
+    Address address = addressFrom(it->ai_addr);
+    address.port = named.port;
+    if (!address.isLinkLocal() && std::ranges::find(addresses, address) == addresses.end())
+      addresses.push_back(address);
+  }
+  freeaddrinfo(found);
+  return 0;
 }
 
 } // namespace
@@ -170,41 +228,36 @@ Address loopback(uint16_t port) {
   return addressFrom(reinterpret_cast<const sockaddr *>(&ipv4));
 }
 
-StatusOr<std::vector<Address>> resolve(std::string_view text) {
-  const auto invalid = [&](const std::string &why) {
-    return Status(StatusCode::InvalidArgument, "the address '" + std::string(text) + "' " + why +
-                                                   ", expected HOST:PORT or [IPv6]:PORT");
-  };
-  // The port is behind the last colon; IPv6 addresses have colons, so they need brackets.
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0)
-    return invalid("has no host or no port");
-  std::string host(text.substr(0, colon));
-  const bool hasBrackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (hasBrackets)
-    host = host.substr(1, host.size() - 2);
-  if (!hasBrackets && host.find(':') != std::string::npos)
-    return invalid("has an IPv6 address without brackets");
-  uint16_t port = 0;
-  const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(begin, end, port);
-  if (error != std::errc() || rest != end || port == 0)
-    return invalid("has no port of 1 to 65535");
-  addrinfo wanted{}, *found = nullptr;
-  wanted.ai_socktype = SOCK_STREAM;
-  if (const int failed = getaddrinfo(host.c_str(), nullptr, &wanted, &found); failed != 0)
-    return invalid(std::string("names no host (") + gai_strerror(failed) + ")");
-  // All addresses of the name count, each once.
+StatusOr<std::vector<Address>> resolve(std::string_view text, const Deadline &deadline) {
+  constexpr auto kBetweenTries = 200ms;
+  const auto named = divide(text);
+  if (!named.ok())
+    return named.status();
+  // A cluster may tell of a name a while after its machine has started.
   std::vector<Address> addresses;
-  for (const addrinfo *it = found; it; it = it->ai_next) {
-    Address address = addressFrom(it->ai_addr);
-    address.port = port;
-    if (!address.isLinkLocal() && std::ranges::find(addresses, address) == addresses.end())
-      addresses.push_back(address);
+  int failed = lookUp(*named, addresses);
+  while ((failed == EAI_AGAIN || failed == EAI_NONAME) && !deadline.passed()) {
+    sleepFor(std::min<std::chrono::nanoseconds>(kBetweenTries, deadline.remaining()));
+    failed = lookUp(*named, addresses);
   }
-  freeaddrinfo(found);
+  if (failed != 0)
+    return invalidAddress(text, std::string("names no host (") + gai_strerror(failed) + ")");
   if (addresses.empty())
-    return invalid("has a link-local host");
+    return isLinkLocalIn(text);
+  return addresses;
+}
+
+StatusOr<std::vector<Address>> resolvePort(std::string_view text) {
+  const auto named = divide(text);
+  if (!named.ok())
+    return named.status();
+  std::vector<Address> addresses;
+  if (lookUp(*named, addresses, AI_NUMERICHOST) != 0) {
+    addresses.emplace_back();
+    addresses.front().port = named->port;
+  }
+  if (addresses.empty())
+    return isLinkLocalIn(text);
   return addresses;
 }
 
@@ -244,25 +297,32 @@ StatusOr<Descriptor> listenOnPort(uint16_t port) {
   return listenOn(AF_INET, systemAddress(any), text);
 }
 
-StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline) {
+StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Patience &patience,
+                               std::chrono::milliseconds mostRefused) {
   constexpr auto kBetweenTries = 20ms;
   constexpr std::chrono::milliseconds kAtATime = 1s;
-  std::string failures;
+  const Deadline isListening(mostRefused);
   for (;;) {
     // The error tells the failures of the last round.
-    failures.clear();
+    std::string failures;
+    bool isRefused = true;
     for (const Address &address : addresses) {
       Descriptor socket = makeSocket(address.isIpv4() ? AF_INET : AF_INET6);
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience.remaining());
       // With several addresses, a silent one must leave time for the others.
       const Deadline own(addresses.size() > 1 ? std::min(left, kAtATime) : left);
-      const int error = socket.valid() ? connectOnce(socket, address, own) : errno;
+      int error = socket.valid() ? connectOnce(socket, address, patience, own) : errno;
       if (error == 0 && !isConnectedToItself(socket))
         return socket;
-      failures += (failures.empty() ? "" : ", nor at ") + address.text() + ": " +
-                  strerror(error != 0 ? error : ECONNREFUSED);
+      error = error != 0 ? error : ECONNREFUSED;
+      isRefused &= error == ECONNREFUSED;
+      failures += (failures.empty() ? "" : ", nor at ") + address.text() + ": " + strerror(error);
     }
-    if (deadline.passed())
+    if (const Status &gone = patience.look(); !gone.ok())
+      return gone;
+    if (isRefused && isListening.passed())
+      return Status(StatusCode::PeerFailed, "nobody listens any more at " + failures);
+    if (patience.passed())
       return Status(StatusCode::Timeout, "nobody answers at " + failures);
     sleepFor(kBetweenTries);
   }
@@ -309,7 +369,7 @@ StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &dead
     auto socket = acceptNow(listener);
     if (!socket.ok() || socket->valid())
       return socket;
-    if (!awaitEvent(listener, POLLIN, deadline))
+    if (!awaitEvent(listener, POLLIN, deadline, deadline).ok())
       return Status(StatusCode::Timeout, "nobody has connected in time");
   }
 }
@@ -333,22 +393,30 @@ std::string peerOf(const Descriptor &socket) {
   return other.ok() ? other->text() : "an unknown address";
 }
 
+bool hasEnded(const Descriptor &socket) {
+  char byte = 0;
+  // Peeking leaves what has come, and the end, to whoever reads.
+  const ssize_t got =
+      socket.valid() ? recv(socket.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) : 1;
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 Status sendAll(const Descriptor &socket, std::span<const std::byte> bytes,
-               const Deadline &deadline) {
+               const Patience &patience) {
   while (!bytes.empty()) {
     const ssize_t sent = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0)
       bytes = bytes.subspan(static_cast<size_t>(sent));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!awaitEvent(socket, POLLOUT, deadline))
-        return lateFor("take what was sent", socket);
+      if (Status ready = awaitPeer(socket, POLLOUT, "take what was sent", patience); !ready.ok())
+        return ready;
     } else if (errno != EINTR)
       return {StatusCode::PeerFailed, "the connection has ended: " + std::string(strerror(errno))};
   }
   return {};
 }
 
-Status receiveAll(const Descriptor &socket, std::span<std::byte> bytes, const Deadline &deadline) {
+Status receiveAll(const Descriptor &socket, std::span<std::byte> bytes, const Patience &patience) {
   while (!bytes.empty()) {
     const ssize_t got = recv(socket.get(), bytes.data(), bytes.size(), 0);
     if (got > 0)
@@ -356,8 +424,8 @@ Status receiveAll(const Descriptor &socket, std::span<std::byte> bytes, const De
     else if (got == 0)
       return {StatusCode::PeerFailed, "the other side has closed the connection"};
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!awaitEvent(socket, POLLIN, deadline))
-        return lateFor("answer", socket);
+      if (Status ready = awaitPeer(socket, POLLIN, "answer", patience); !ready.ok())
+        return ready;
     } else if (errno != EINTR)
       return {StatusCode::PeerFailed, "the connection has ended: " + std::string(strerror(errno))};
   }

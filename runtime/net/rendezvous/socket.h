@@ -4,9 +4,11 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/shm/mapping.h"
+#include "runtime/net/rendezvous/patience.h"
 #include "runtime/sync/deadline.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,8 +43,11 @@ Address loopback(uint16_t port);
 
 /// From "HOST:PORT", HOST being a name, an IPv4 address, or an IPv6 address in brackets: all that
 /// it leads to, the best first. InvalidArgument says what is wrong. For a name it waits for the
-/// system's resolver, which has its own timeouts: no deadline of this process ends that.
-StatusOr<std::vector<Address>> resolve(std::string_view text);
+/// system's resolver, which has its own timeouts: no deadline of this process ends that. A name
+/// that is not known yet is looked up again until the deadline.
+StatusOr<std::vector<Address>> resolve(std::string_view text, const Deadline &deadline);
+/// For who listens there: no name is looked up, in its place are all addresses of this machine.
+StatusOr<std::vector<Address>> resolvePort(std::string_view text);
 
 /// At an address of this machine and no other; of IPv6 also at a link-local one. Port 0: any that
 /// is free. SystemError.
@@ -50,8 +55,10 @@ StatusOr<Descriptor> listenOn(const Address &address);
 /// On all addresses of this machine, of IPv4 and, where there is that, IPv6.
 StatusOr<Descriptor> listenOnPort(uint16_t port);
 /// Tries the addresses in turn until somebody listens at one, or the deadline has passed: Timeout.
-/// If there are several, each has a second a time.
-StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline);
+/// If there are several, each has a second a time. PeerFailed: nobody listens at any after
+/// `mostRefused`, which is for those where somebody did.
+StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Patience &patience,
+                               std::chrono::milliseconds mostRefused = kNoDeadline);
 /// Begins to connect from an address of this machine, whatever its port, by whose interface a
 /// link-local one is reached. SystemError.
 StatusOr<Descriptor> beginConnect(const Address &from, const Address &to);
@@ -73,18 +80,22 @@ inline StatusOr<Address> addressOfPeer(const Descriptor &socket) {
 /// Whose the other side's is, or "an unknown address".
 std::string peerOf(const Descriptor &socket);
 
-/// Timeout; PeerFailed if the connection ends before all is there.
+/// Whether its other side has ended it, and all that was said before is read. False without a
+/// socket.
+bool hasEnded(const Descriptor &socket);
+
+/// Timeout; PeerFailed if the connection ends before all is there; or why it is not waited for.
 Status sendAll(const Descriptor &socket, std::span<const std::byte> bytes,
-               const Deadline &deadline);
-Status receiveAll(const Descriptor &socket, std::span<std::byte> bytes, const Deadline &deadline);
+               const Patience &patience);
+Status receiveAll(const Descriptor &socket, std::span<std::byte> bytes, const Patience &patience);
 
 template <class Record>
-Status sendRecord(const Descriptor &socket, const Record &record, const Deadline &deadline) {
-  return sendAll(socket, std::as_bytes(std::span(&record, 1)), deadline);
+Status sendRecord(const Descriptor &socket, const Record &record, const Patience &patience) {
+  return sendAll(socket, std::as_bytes(std::span(&record, 1)), patience);
 }
 template <class Record>
-Status receiveRecord(const Descriptor &socket, Record &record, const Deadline &deadline) {
-  return receiveAll(socket, std::as_writable_bytes(std::span(&record, 1)), deadline);
+Status receiveRecord(const Descriptor &socket, Record &record, const Patience &patience) {
+  return receiveAll(socket, std::as_writable_bytes(std::span(&record, 1)), patience);
 }
 
 } // namespace occl::net
