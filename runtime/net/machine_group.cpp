@@ -386,7 +386,8 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
   where.secret = secretOf(origin.key, division);
   where.isListening = true;
   where.isGone = [&](uint32_t rank) {
-    return !parent.isAlive(members[rank].parentRank);
+    const uint32_t member = members[rank].parentRank;
+    return !parent.isAlive(member) || (division.hasGivenUp && division.hasGivenUp(member));
   };
   auto group = Joiner(options).divide(std::move(where), origin.host, std::move(own.socket));
   if (group.ok())

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ struct Division {
   std::vector<Member> members; // rank i of the new group is members[i]
   uint64_t segmentBytes = 0, heapBytes = 0;
   uint32_t orderPolicy = 0;
+  /// Whether a member, by its rank in the parent, takes no part any more; empty: it is not known.
+  std::function<bool(uint32_t parentRank)> hasGivenUp = {};
 };
 
 /// `parent` has been formed by formMachineGroup(), or so. Each member calls it, with its own

@@ -22,6 +22,7 @@ bool Network::sendDivision(Peer &peer) {
   const std::array<uint64_t, 3> counters = {now.done, now.abandoned, now.published};
   if (counters == peer.divisionsSent)
     return true;
+  now.abandonedFrom = record.abandonedFrom.load(std::memory_order_relaxed);
   now.colour = record.colour.load(std::memory_order_relaxed);
   now.key = record.key.load(std::memory_order_relaxed);
   now.segmentBytes = record.segmentBytes.load(std::memory_order_relaxed);
@@ -51,6 +52,7 @@ void Network::divided(Peer &peer, std::string_view text) {
   std::memcpy(&said, text.data(), sizeof said);
   transport::SplitRecord &record = peer.remote.mirror.header().split;
   // The counters come last, as they make the fields valid.
+  record.abandonedFrom.store(said.abandonedFrom, std::memory_order_relaxed);
   record.colour.store(said.colour, std::memory_order_relaxed);
   record.key.store(said.key, std::memory_order_relaxed);
   record.segmentBytes.store(said.segmentBytes, std::memory_order_relaxed);

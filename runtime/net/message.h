@@ -63,11 +63,11 @@ inline constexpr size_t kMostWaits = (kMaxMessage - sizeof(Message)) / sizeof(Wa
 
 /// A transport::SplitRecord on the wire, little endian.
 struct DivisionRecord {
-  uint64_t published = 0, done = 0, abandoned = 0;
+  uint64_t published = 0, done = 0, abandoned = 0, abandonedFrom = 0;
   int32_t colour = 0, key = 0;
   uint64_t segmentBytes = 0, offer = 0;
 };
-static_assert(sizeof(DivisionRecord) == 48);
+static_assert(sizeof(DivisionRecord) == 56);
 
 std::vector<std::byte> encode(const Message &message, std::string_view text = {});
 /// Nothing if it is none.

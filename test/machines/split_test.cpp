@@ -195,6 +195,27 @@ TEST(DividedOnce, ARankThatIsKilledIsNamed) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "long before any deadline";
 }
 
+/// Also not by one that comes much later, after two divisions that it has missed.
+TEST(DividedOnce, ARankThatHasGivenUpTwiceIsNotWaitedFor) {
+  const uint64_t seed = printedSeed();
+  onIslands({0, 1, 1}, [&](occlComm_t comm, uint32_t rank) -> std::string {
+    const occlConfig_t soon = withTimeout(300), late = withTimeout(40000);
+    std::this_thread::sleep_for(rank * 1500ms);
+    const auto begin = std::chrono::steady_clock::now();
+    occlComm_t child = nullptr;
+    for (int i = 0; i < 2; ++i)
+      if (occlCommSplit(comm, 0, 0, rank == 0 ? &soon : &late, &child) == occlSuccess)
+        return "not all were there";
+    if (std::chrono::steady_clock::now() - begin > 15s)
+      return std::string("waited for nobody: ") + occlGetLastError();
+    std::string wrong = divide(comm, 0, 0, rank, 3, child);
+    if (wrong.empty())
+      wrong = use(child, seed);
+    occlCommDestroy(child);
+    return wrong;
+  });
+}
+
 /// At any time of it, so also once all have come and make their new communicator.
 TEST(DividedOnce, ARankThatIsKilledMeanwhileIsNotWaitedFor) {
   constexpr uint32_t kVictim = 2;

@@ -29,7 +29,8 @@ bootstrap::OfferHandle GroupOffer::handle() const {
 
 StatusOr<std::unique_ptr<bootstrap::Group>>
 GroupOffer::form(const Fabric &from, const std::vector<bootstrap::SubgroupMember> &members,
-                 const std::string &name, const Deadline &deadline) && {
+                 const std::string &name, const Deadline &deadline,
+                 std::function<bool(uint32_t rank)> hasGivenUp) && {
   if (memory)
     return bootstrap::formSubgroup(from.ranks(), members, *memory, deadline);
   net::Division division = {
@@ -37,6 +38,7 @@ GroupOffer::form(const Fabric &from, const std::vector<bootstrap::SubgroupMember
   // Between machines an offer is the port of its rank.
   for (const bootstrap::SubgroupMember &member : members)
     division.members.push_back({member.parentRank, static_cast<uint16_t>(member.offer.place)});
+  division.hasGivenUp = std::move(hasGivenUp);
   return net::divideMachineGroup(from.ranks(), division, std::move(listener), deadline);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/sync/deadline.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,10 +29,12 @@ public:
   bootstrap::OfferHandle handle() const;
 
   /// Rank i of the new group is members[i], with what its handle() was. `name`: the same on all
-  /// members, and another one each time. Errors as of bootstrap::formSubgroup().
+  /// members, and another one each time. `hasGivenUp`: of a rank of `from` that may be one, if that
+  /// is known. Errors as of bootstrap::formSubgroup().
   StatusOr<std::unique_ptr<bootstrap::Group>>
   form(const Fabric &from, const std::vector<bootstrap::SubgroupMember> &members,
-       const std::string &name, const Deadline &deadline) &&;
+       const std::string &name, const Deadline &deadline,
+       std::function<bool(uint32_t rank)> hasGivenUp = {}) &&;
 
 private:
   Sizes sizes;

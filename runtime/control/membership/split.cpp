@@ -50,7 +50,7 @@ Status Splitter::awaitAll(const Atomic<uint64_t> SplitRecord::*counter, uint64_t
     std::optional<uint32_t> gaveUp;
     for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
       const SplitRecord &record = recordOf(r);
-      if (record.abandoned.load(std::memory_order_acquire) == number + 1)
+      if (record.hasGivenUp(number))
         gaveUp = r;
       if ((record.*counter).load(std::memory_order_acquire) < atLeast)
         missing.push_back(r);
@@ -123,7 +123,8 @@ StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const std::vector<uin
   // The records of the others are read, so they may be written again.
   recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
   tellOtherMachines();
-  return std::move(offer).form(fabric, members, "division " + std::to_string(number), deadline);
+  return std::move(offer).form(fabric, members, "division " + std::to_string(number), deadline,
+                               [this](uint32_t r) { return recordOf(r).hasGivenUp(number); });
 }
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
@@ -170,7 +171,7 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::split(const SplitRequest &request,
   SplitRecord &own = recordOf(fabric.rank());
   // Else the others see all come, too, be it later: from another machine that is not said in order.
   if (!formed.ok() && !allHaveCome)
-    own.abandoned.store(number + 1, std::memory_order_release);
+    own.giveUp(number);
   own.done.store(number + 1, std::memory_order_release);
   tellOtherMachines();
   ++number;

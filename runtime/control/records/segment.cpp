@@ -11,7 +11,7 @@ namespace occl::transport {
 namespace {
 
 // Nothing but kVersion tells a rank of another build where everything lies.
-static_assert(SegmentHeader::kVersion == 12 && sizeof(AnnounceCell) == 640);
+static_assert(SegmentHeader::kVersion == 13 && sizeof(AnnounceCell) == 640);
 
 Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got) {
   return {StatusCode::Mismatch, "segment of rank " + std::to_string(rank) + ": " + what +

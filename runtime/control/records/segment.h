@@ -37,7 +37,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 12;
+  static constexpr uint32_t kVersion = 13;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -58,7 +58,7 @@ struct SegmentHeader {
   /// Fabric::beginAccess().
   alignas(64) Atomic<uint32_t> accessing{0};
   FailureCause failure;
-  ShrinkBoard shrink;        // of one machine
+  ShrinkBoard shrink;      // of one machine
   ShrinkCell shrinkRecord; // of several
   WaitEdgeBoard waitEdges;
   SplitRecord split;
