@@ -113,6 +113,8 @@ std::vector<int> TcpEndpoint::descriptors() const {
 Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> bytes) {
   const uint64_t size = sizeof header + bytes.size();
   size_t rail = shortRail;
+  if (isDown())
+    return Posted::Down;
   bool hasRoom = false;
   // One rail, or a short frame, needs no choice.
   if (rails.size() == 1 || bytes.size() < kWorthACall)
@@ -267,12 +269,12 @@ bool TcpEndpoint::mayGoOn(bool isDrained) {
   return false;
 }
 
-/// The peer has to learn of it by each rail, as it may see nothing wrong with the others.
+/// The peer has to learn of it by each rail, as it may see nothing wrong: it would go on to send,
+/// and wait for what nobody hears.
 void TcpEndpoint::fail(const Connection *where, const std::string &reason) {
   why = (where && !where->name.empty() ? "by " + where->name + ": " : "") + reason;
-  if (rails.size() > 1)
-    for (const Connection &rail : rails)
-      shutdown(rail.socket.get(), SHUT_RDWR);
+  for (const Connection &rail : rails)
+    shutdown(rail.socket.get(), SHUT_RDWR);
   down.store(true, std::memory_order_release);
 }
 

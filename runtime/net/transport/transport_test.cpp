@@ -83,5 +83,21 @@ TEST(TcpTransport, DamagedFramesEndTheConnection) {
   expectDown({.kind = FrameHeader::kMessage, .number = 1}); // a repeated, or a lost one
 }
 
+/// The other side must not go on as if it were heard.
+TEST(TcpTransport, WhoIsDownTakesNothingAndTellsThePeer) {
+  Side side;
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Descriptor raw(ends[1]);
+  side.endpoint = makeTcpEndpoint(Descriptor(ends[0]), side.regions, 30s);
+  EXPECT_EQ(side.endpoint->put({.hasWord = true}), Posted::Yes);
+  const FrameHeader header = {.kind = 3};
+  ASSERT_EQ(send(raw.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+  EXPECT_TRUE(side.await([&] { return side.endpoint->isDown(); }));
+  EXPECT_EQ(side.endpoint->put({.hasWord = true}), Posted::Down);
+  char byte = 0;
+  EXPECT_EQ(recv(raw.get(), &byte, sizeof byte, MSG_DONTWAIT), 0) << "it sees no end";
+}
+
 } // namespace
 } // namespace occl::net
