@@ -7,8 +7,15 @@
 
 namespace occl::net {
 
-void setOption(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof value);
+namespace {
+
+/// Of Linux 6.15; headers of libc may be older.
+constexpr int kMostBetweenRepeats = 44; // TCP_RTO_MAX_MS
+
+} // namespace
+
+bool setOption(int socket, int level, int option, int value) {
+  return setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
 Liveness::Liveness(int socket, std::chrono::milliseconds silence)
@@ -18,6 +25,10 @@ Liveness::Liveness(int socket, std::chrono::milliseconds silence)
   setOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   setOption(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   setOption(socket, IPPROTO_TCP, TCP_KEEPCNT, 127);
+  // Else pauses between repeats double, and a cut that has healed goes unnoticed for as long as it
+  // has lasted. So many repeats would end the connection, but for the second option: in a week.
+  if (setOption(socket, IPPROTO_TCP, kMostBetweenRepeats, 1000))
+    setOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 7 * 24 * 3600 * 1000);
 }
 
 /// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by

@@ -12,7 +12,8 @@ namespace occl::net {
 /// Of a socket that stays open meanwhile. One thread at a time.
 class Liveness {
 public:
-  /// From now on the peer's kernel is asked for something at least each second.
+  /// From now on the peer's kernel is asked for something at least each second; before Linux 6.15
+  /// ever more rarely while it does not answer.
   Liveness(int socket, std::chrono::milliseconds silence);
 
   /// To be called now and then. Why it is gone: its kernel has acknowledged nothing for `silence`
@@ -27,7 +28,7 @@ private:
   std::optional<SteadyClock::time_point> askedSince;
 };
 
-/// What the system lacks it does without.
-void setOption(int socket, int level, int option, int value);
+/// False: the system lacks it, and does without.
+bool setOption(int socket, int level, int option, int value);
 
 } // namespace occl::net

@@ -3,13 +3,16 @@
 #include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/testing/conformance.h"
+#include "runtime/net/transport/testing/silent.h"
 #include "runtime/net/transport/testing/socket_pair.h"
 #include "runtime/net/transport/testing/traffic.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -97,6 +100,39 @@ TEST(TcpTransport, WhoIsDownTakesNothingAndTellsThePeer) {
   EXPECT_EQ(side.endpoint->put({.hasWord = true}), Posted::Down);
   char byte = 0;
   EXPECT_EQ(recv(raw.get(), &byte, sizeof byte, MSG_DONTWAIT), 0) << "it sees no end";
+}
+
+/// The kernel repeats what was lost each second, so it gets an answer soon after the cut has
+/// healed.
+TEST(TcpTransport, ACutThatHealsInTimeIsNoEnd) {
+  auto sockets = socketPair();
+  const int raw[] = {sockets.first.get(), sockets.second.get()};
+  Side a, b;
+  a.endpoint = makeTcpEndpoint(std::move(sockets.first), a.regions, 5s);
+  b.endpoint = makeTcpEndpoint(std::move(sockets.second), b.regions, 5s);
+  int most = 0;
+  socklen_t size = sizeof most;
+  constexpr int kMostBetweenRepeats = 44; // TCP_RTO_MAX_MS
+  if (getsockopt(raw[0], IPPROTO_TCP, kMostBetweenRepeats, &most, &size) != 0)
+    GTEST_SKIP() << "this kernel's pauses double without end";
+  for (const int socket : raw)
+    ASSERT_TRUE(makeSilent(socket));
+  EXPECT_EQ(a.endpoint->put({.hasWord = true, .wordOffset = 8, .word = 1}), Posted::Yes);
+  const auto spend = [&](std::chrono::milliseconds time) {
+    for (const auto end = std::chrono::steady_clock::now() + time;
+         std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(20ms)) {
+      a.poll();
+      a.endpoint->checkPeer();
+    }
+  };
+  spend(3200ms); // the kernel has repeated it after 0.2, 0.6, 1.4 and, if pauses double, 3 s
+  for (const int socket : raw) {
+    const int anyHops = 0;
+    ASSERT_EQ(setsockopt(socket, IPPROTO_IP, IP_MINTTL, &anyHops, sizeof anyHops), 0);
+  }
+  spend(2500ms);
+  EXPECT_FALSE(a.endpoint->isDown()) << a.endpoint->whyDown();
+  EXPECT_TRUE(b.await([&] { return b.word(0, 8) == 1; }));
 }
 
 } // namespace
