@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -103,6 +104,27 @@ TEST_F(StaleObject, JoiningEndsAtItsDeadlineThoughTheNameComesBackEachTime) {
   EXPECT_EQ(status.code(), StatusCode::Timeout);
   EXPECT_NE(status.message().find("again and again"), std::string::npos) << status.message();
   EXPECT_GT(removals, 1u);
+}
+
+/// The other copy's rank, whose byte this is, would look dead.
+TEST_F(StaleObject, LookingForRemainsLetsNothingGoOfAnotherCopyOfTheLibrary) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct flock byte {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_len = 1;
+  ASSERT_EQ(fcntl(file, F_SETLK, &byte), 0);
+  ProcessGroupOptions alone = options;
+  alone.name += "-alone";
+  alone.numRanks = 1;
+  EXPECT_TRUE(formProcessGroup(alone).ok());
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(fcntl(file, F_GETLK, &byte) == 0 && byte.l_type != F_UNLCK ? 3 : 4);
+  int how = 0;
+  EXPECT_EQ(waitpid(child, &how, 0), child);
+  EXPECT_EQ(WEXITSTATUS(how), 3);
+  close(file);
 }
 
 } // namespace

@@ -8,9 +8,16 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <fcntl.h>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace occl::bootstrap {
@@ -39,6 +46,33 @@ struct flock oneByte(short type, uint32_t byte) {
   range.l_start = byte;
   range.l_len = 1;
   return range;
+}
+
+/// Whether the kernel's list has a lock of this process on that file.
+bool isLockedByThisProcess(const LockableFile::Id &id) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE *)> locks(std::fopen("/proc/locks", "re"),
+                                                         std::fclose);
+  char line[256];
+  while (locks && std::fgets(line, sizeof line, locks.get())) {
+    int process = 0;
+    unsigned deviceMajor = 0, deviceMinor = 0;
+    unsigned long inode = 0;
+    // "7: POSIX  ADVISORY  WRITE 17 00:1b:4711 3 3"
+    if (std::sscanf(line, "%*d: POSIX %*s %*s %d %x:%x:%lu", &process, &deviceMajor, &deviceMinor,
+                    &inode) == 4 &&
+        process == getpid() && inode == id.second && deviceMajor == major(id.first) &&
+        deviceMinor == minor(id.first))
+      return true;
+  }
+  return false;
+}
+
+/// Closes the file, of which this copy of the library holds nothing any more, unless another copy
+/// in this process does: closing it would make that one's ranks look dead. Then it stays open.
+void closeUnlessHeld(Descriptor file, const LockableFile::Id &id) {
+  alignas(Descriptor) std::byte neverDestroyed[sizeof(Descriptor)];
+  if (isLockedByThisProcess(id))
+    new (neverDestroyed) Descriptor(std::move(file));
 }
 
 } // namespace
@@ -86,7 +120,7 @@ LockableFile::~LockableFile() {
   std::lock_guard lock(files.mutex);
   auto found = files.byId.find(id);
   if (found == files.byId.end()) { // also in a forked child
-    Descriptor closed(std::move(file));
+    closeUnlessHeld(std::move(file), id);
     return;
   }
   if (held) {
@@ -99,8 +133,12 @@ LockableFile::~LockableFile() {
     found->second.unused.push_back(std::move(file)); // for each that holds there is room
     return;
   }
+  // What other objects have left open is closed likewise.
+  std::vector<Descriptor> unused = std::move(found->second.unused);
   files.byId.erase(found);
-  Descriptor closed(std::move(file));
+  for (Descriptor &each : unused)
+    closeUnlessHeld(std::move(each), id);
+  closeUnlessHeld(std::move(file), id);
 }
 
 } // namespace occl::bootstrap

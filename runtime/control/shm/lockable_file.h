@@ -30,7 +30,7 @@ public:
   LockableFile(Descriptor file, const struct stat &info)
       : file(std::move(file)), id(info.st_dev, info.st_ino) {}
   /// Lets go what is held, then closes the file; or keeps it open while anything else in this
-  /// process holds a byte of the same file.
+  /// process holds a byte of the same file: for good if that is another copy of this library.
   ~LockableFile();
   LockableFile(LockableFile &&other) noexcept;
   LockableFile &operator=(LockableFile &&) = delete;

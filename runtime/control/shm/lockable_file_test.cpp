@@ -145,6 +145,38 @@ TEST_F(HeldFile, ItOutlivesTheMainThread) {
   end(child);
 }
 
+/// A program may have the library twice: in its own binary, and in a plugin.
+TEST_F(HeldFile, WhatAnotherCopyOfTheLibraryHoldsIsNotLetGo) {
+  const auto range = [] {
+    struct flock byte {};
+    byte.l_type = F_WRLCK;
+    byte.l_whence = SEEK_SET;
+    byte.l_start = 5;
+    byte.l_len = 1;
+    return byte;
+  };
+  const auto isHeld = [&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      struct flock byte = range();
+      _exit(fcntl(original.get(), F_GETLK, &byte) == 0 && byte.l_type != F_UNLCK ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status) == 1;
+  };
+  // Not through this copy, which so knows nothing of it.
+  struct flock byte = range();
+  ASSERT_EQ(fcntl(original.get(), F_SETLK, &byte), 0);
+  openAt(path).reset();
+  EXPECT_TRUE(isHeld()) << "after a look at the file";
+  {
+    auto first = openAt(path), second = openAt(path);
+    EXPECT_EQ(first->hold(3), 0);
+  }
+  EXPECT_TRUE(isHeld()) << "after a rank of this copy";
+}
+
 TEST_F(HeldFile, AForkedChildDoesNotHoldItForItsParent) {
   pid_t child = start([&] {
     auto own = openAt(path), other = openAt(path);
