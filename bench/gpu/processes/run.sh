@@ -2,7 +2,7 @@
 # run.sh <ranks> [table|inplace|each|small|large|training|exchange|links][-bfloat16][-ordinary][-started][-machines]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; ordinary: buffers of cudaMalloc, and in a table plans that
 # the library chooses; machines: each rank as on a machine of its own, over TCP on 127.0.0.1; started: with each, ours by the persistent kernel; training: the all-reduces of a step of ResNet-50; exchange: sends and receives. NVLink multicast stays
-# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks; OCCL_BENCH_ARENA_MIB: arenaBytes.
+# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom, and a thread block, by the bytes of its steps. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks; OCCL_BENCH_ARENA_MIB: arenaBytes.
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|exchange|links][-bfloat16][-ordinary][-started][-machines]}
 mode=${2:-table}
@@ -16,7 +16,7 @@ if [ "$mode" = training ]; then
     "$here/plans/resident/allreduce_${ranks}"_*.cbor
 fi
 [ "$mode" != exchange ] || exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_exchange" "$ranks"
-[ "$mode" != links ] || exec timeout -s KILL "${LIMIT:-50}" "$here/link_patterns"
+[ "$mode" != links ] || exec timeout -s KILL "${LIMIT:-50}" bash -c '"$0/link_patterns" && "$0/message_steps"' "$here"
 failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do
   [[ $mode-$collective != inplace*-alltoall ]] || continue # there is none

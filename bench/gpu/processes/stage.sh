@@ -6,11 +6,11 @@
 # machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
 destination=${1:?usage: stage.sh <directory> [each|small|large|blocks|started]}
-${BAZEL:-bazel} build //bench/gpu/processes:all //bench/gpu:link_patterns //tools/occlc
+${BAZEL:-bazel} build //bench/gpu/processes:all //bench/gpu:link_patterns //bench/gpu:message_steps //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans/resident"
-install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step} bazel-bin/bench/gpu/link_patterns bench/gpu/processes/run.sh "$destination/"
-strip "$destination"/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step,link_patterns}
+install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step} bazel-bin/bench/gpu/{link_patterns,message_steps} bench/gpu/processes/run.sh "$destination/"
+strip "$destination"/{gpu_collectives,gpu_exchange,gpu_host_time,gpu_started,gpu_training_step,link_patterns,message_steps}
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
   read -ra options < <(algorithms/compile_plans.py options device "$5" "$6" "$7")
