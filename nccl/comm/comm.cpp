@@ -182,10 +182,14 @@ void Comm::fail(const Outcome &outcome) {
 }
 
 void Comm::abort() {
+  // What it is divided into does not end with it, if the others come to that, too.
+  constexpr auto kForDivisions = std::chrono::seconds(3);
   Executor with;
   bool isBusy = false;
   {
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, kForDivisions,
+                     [&] { return aborted || divisionsBegun == divisionsEnded; });
     aborted = true; // nothing more begins
     with = executor;
     isBusy = inFlight > 0 || divisionsBegun != divisionsEnded;

@@ -75,7 +75,8 @@ public:
   /// An operation has failed: so has the communicator, here and on other ranks.
   void fail(const Outcome &outcome);
 
-  /// Ends what is in flight, a division too. If there is nothing, other ranks hear nothing of it;
+  /// Ends what is in flight; a division too, that has not ended within three seconds. If there is
+  /// nothing, other ranks hear nothing of it;
   /// those that still wait for this one to come hear that it does not.
   void abort();
   bool isAborted() const { return aborted; }

@@ -227,6 +227,24 @@ TEST(Abort, WhileACommunicatorIsDivided) {
   });
 }
 
+/// What it is divided into is a communicator of its own.
+TEST(Abort, RightAfterADivision) {
+  Ranks ranks(2);
+  bounded([&] {
+    ncclComm_t halves[2] = {};
+    eachRank(2, [&](int rank) {
+      ASSERT_EQ(ncclCommSplit(ranks[rank], 0, rank, &halves[rank], nullptr), ncclSuccess);
+      EXPECT_EQ(ncclCommAbort(std::exchange(ranks[rank], nullptr)), ncclSuccess);
+      int x = 1;
+      EXPECT_EQ(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, halves[rank], ranks.stream(rank)),
+                ncclSuccess);
+      ranks.synchronize(rank);
+      EXPECT_EQ(x, 2);
+      EXPECT_EQ(ncclCommDestroy(halves[rank]), ncclSuccess);
+    });
+  });
+}
+
 TEST(Failures, OfMismatchedCallsNameBoth) {
   Ranks ranks(2);
   eachRank(2, [&](int rank) {
