@@ -182,7 +182,7 @@ class Faults(unittest.TestCase):
         job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, "seconds", "7", variables={"OCCL_LINK_TIMEOUT_MS": "5000"})
         awaitBegin(job)
         setLink("b", "down")
-        time.sleep(3.2)
+        time.sleep(3.8)
         setLink("b", "up")
         status, out, errors = end(job)
         self.assertEqual(status, 0, out + errors)

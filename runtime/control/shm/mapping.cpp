@@ -86,7 +86,7 @@ int growFile(int descriptor, uint64_t bytes, bool reserve) {
     return EFBIG;
   if (reserve) {
     int error = EINTR;
-    // A signal ends the call, with whatever flags its handler has, and what was reserved is undone.
+    // On older kernels a signal ends the call, and what it has reserved is undone.
     while (error == EINTR)
       error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
     return error;

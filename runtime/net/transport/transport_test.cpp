@@ -125,7 +125,7 @@ TEST(TcpTransport, ACutThatHealsInTimeIsNoEnd) {
       a.endpoint->checkPeer();
     }
   };
-  spend(3200ms); // the kernel has repeated it after 0.2, 0.6, 1.4 and, if pauses double, 3 s
+  spend(3800ms); // if pauses double the kernel has repeated it after 1.5 and 3.2 s, then 6.5
   for (const int socket : raw) {
     const int anyHops = 0;
     ASSERT_EQ(setsockopt(socket, IPPROTO_IP, IP_MINTTL, &anyHops, sizeof anyHops), 0);
