@@ -107,16 +107,16 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
  * depend on partitions, their order or threads; occlCall may give others.
  *
- * Room. An epoch takes room in the arena, more with more rounds. Of all requests that are made and
- * not freed one epoch each has to fit, by what each takes on the rank where it takes most: so it
- * does not matter in which orders ranks start them. occlAgain: with this one they would not, though
- * it would alone (then it is occlInvalidArgument). Free others, take fewer rounds or set arenaBytes
- * higher. Ranks that make and free requests in one order are told the same; of a request that one
- * rank has freed before this call and another has not, they may be told different things. An epoch
- * that finds no room when it is started, since calls or earlier epochs hold it, begins when there
- * is: as these end, on all ranks, and without a call of the program. Its deadline goes on
- * meanwhile. Of calls that another rank makes only after it has waited for the epoch arenaBytes has
- * to hold what they take, too.
+ * Room. An epoch takes room in the arena, more with more rounds. Each request that is made and not
+ * freed has a place of its own there, as large as on the rank where it takes most: so it does not
+ * matter in which orders ranks start them. occlAgain: there is none beside the others', though
+ * there would be alone (else it is occlInvalidArgument). Free others, take fewer rounds or set
+ * arenaBytes higher. Ranks that make and free requests in one order are told the same; of a request
+ * that one rank has freed before this call and another has not, they may be told different things.
+ * Calls are in such a place only if they find none beside. An epoch begins once they, and the last
+ * one of the request, have ended, on all ranks, and without a call of the program. Its deadline
+ * goes on meanwhile. Of calls that another rank makes only after it has waited for the epoch
+ * arenaBytes has to hold what they take, too.
  *
  * Ownership. The program stores to a partition of the input before it marks it, and not again
  * before the epoch has ended. It reads a partition of the output after it has arrived; both buffers

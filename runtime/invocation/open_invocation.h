@@ -22,6 +22,10 @@
 #include <span>
 #include <string>
 
+namespace occl::transport {
+struct Home;
+}
+
 namespace occl::daemon {
 
 /// One thread block of it. While claimed, `context` is the claimer's; the rest is under the task
@@ -75,10 +79,11 @@ struct OpenInvocation {
   std::string name;                     // of the call, for reports; may be empty
   Clock::time_point deadline;           // a few milliseconds late at most
   insight::InvocationTimes times;
-  uint64_t arenaOffset = 0;       // of its block, if it has one
-  std::byte *workspace = nullptr; // places, progress, tasks, scratch
-  ScaledInput scaled;             // what it reads in place of the user's input
-  Lane lane;                      // known only if it uses the ring; under the admission's lock
+  uint64_t arenaOffset = 0;        // of its block, if it has one
+  transport::Home *home = nullptr; // that is its block
+  std::byte *workspace = nullptr;  // places, progress, tasks, scratch
+  ScaledInput scaled;              // what it reads in place of the user's input
+  Lane lane;                       // known only if it uses the ring; under the admission's lock
   interpreter::Invocation view;
   /// Of whose buffers parts are there, and used, before the whole; null: they are there.
   interpreter::Partitions *partitions = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace occl::transport {
@@ -26,6 +27,12 @@ uint32_t Arena::classOf(uint64_t rounded) {
   return 4 * static_cast<uint32_t>(std::countr_zero(floor)) + quarter;
 }
 
+/// For one block more that is given back.
+void Arena::keepRoom(Class &known) {
+  if (known.freed.capacity() == known.blocks)
+    known.freed.reserve(2 * known.blocks + 1);
+}
+
 std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
   if (bytes > total)
     return std::nullopt;
@@ -38,9 +45,7 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
     inUse += rounded;
     return offset;
   }
-  // Room for one more that is given back.
-  if (known.freed.capacity() == known.blocks)
-    known.freed.reserve(2 * known.blocks + 1);
+  keepRoom(known);
   // Cut one from a range, if need be after the stacks were merged into ranges.
   std::optional<uint64_t> offset = takeFromRanges(rounded);
   if (!offset) {
@@ -52,6 +57,20 @@ std::optional<uint64_t> Arena::allocate(uint64_t bytes) {
   ++known.blocks;
   inUse += rounded;
   return offset;
+}
+
+bool Arena::allocateAt(uint64_t offset, uint64_t bytes) {
+  const uint64_t rounded = roundToClass(bytes);
+  Class &known = classes[classOf(rounded)];
+  keepRoom(known);
+  if (!takeFromRange(offset, rounded)) {
+    mergeStacks();
+    if (!takeFromRange(offset, rounded))
+      return false;
+  }
+  ++known.blocks;
+  inUse += rounded;
+  return true;
 }
 
 void Arena::release(uint64_t offset, uint64_t bytes) {
@@ -75,6 +94,25 @@ std::optional<uint64_t> Arena::takeFromRanges(uint64_t rounded) {
   return std::nullopt;
 }
 
+/// What is left of the range before the block, and behind it, stays free.
+bool Arena::takeFromRange(uint64_t offset, uint64_t rounded) {
+  auto it = ranges.upper_bound(offset);
+  if (it == ranges.begin())
+    return false;
+  --it;
+  const uint64_t before = offset - it->first;
+  if (it->second < before || it->second - before < rounded)
+    return false;
+  const uint64_t behind = it->second - before - rounded;
+  if (behind != 0)
+    ranges.emplace(offset + rounded, behind);
+  if (before != 0)
+    it->second = before;
+  else
+    ranges.erase(it);
+  return true;
+}
+
 void Arena::mergeStacks() {
   for (uint32_t c = 0; c < kNumClasses; ++c) {
     // The number of a class has its power of two and the quarters above it.
@@ -82,6 +120,13 @@ void Arena::mergeStacks() {
     // Each leaves the stack once it is a range, for which there may be no memory.
     for (; !classes[c].freed.empty(); --classes[c].blocks, classes[c].freed.pop_back())
       returnRange(classes[c].freed.back(), floor + c % 4 * (floor / 4));
+  }
+}
+
+void Arena::merge() noexcept {
+  try {
+    mergeStacks();
+  } catch (const std::bad_alloc &) { // the rest stays on the stacks
   }
 }
 

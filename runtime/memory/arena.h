@@ -24,8 +24,15 @@ public:
   /// The offset of a block of at least `bytes`, aligned to kAlignment, or nothing if none is free
   /// now. If it throws there is no memory for its own lists, and no block was taken.
   std::optional<uint64_t> allocate(uint64_t bytes);
-  /// `offset` and `bytes` as in the call of allocate. Needs no memory.
+  /// The block that begins at this offset, which is aligned; false if some of it is taken. As
+  /// allocate() otherwise.
+  bool allocateAt(uint64_t offset, uint64_t bytes);
+  /// `offset` and `bytes` as in the call that has taken it. Needs no memory.
   void release(uint64_t offset, uint64_t bytes);
+
+  /// Makes whole free ranges of freed blocks, as far as there is memory for these: what is handed
+  /// out next lies before all else that is free.
+  void merge() noexcept;
 
   /// Whether a block of this size fits into the arena when nothing else is in it.
   bool canEverFit(uint64_t bytes) const { return roundToClass(bytes) <= total; }
@@ -44,7 +51,9 @@ private:
   };
 
   static uint32_t classOf(uint64_t rounded);
+  static void keepRoom(Class &known);
   std::optional<uint64_t> takeFromRanges(uint64_t rounded);
+  bool takeFromRange(uint64_t offset, uint64_t rounded);
   void mergeStacks();
   void returnRange(uint64_t offset, uint64_t bytes);
 

@@ -33,6 +33,27 @@ TEST(Arena, MergesFreedBlocksForALargerOne) {
   EXPECT_TRUE(arena.allocate(1 << 16).has_value());
 }
 
+TEST(Arena, HandsOutTheBlockThatIsAskedFor) {
+  Arena arena(1 << 16);
+  const uint64_t a = *arena.allocate(1024), b = *arena.allocate(1024);
+  EXPECT_FALSE(arena.allocateAt(a, 1024));
+  EXPECT_FALSE(arena.allocateAt(b, 4096)) << "its begin is taken";
+  EXPECT_FALSE(arena.allocateAt((1 << 16) - 1024, 2048)) << "it would end behind the arena";
+  arena.release(b, 1024);
+  EXPECT_TRUE(arena.allocateAt(b, 4096)) << "of a freed block and what is behind it";
+  EXPECT_TRUE(arena.allocateAt((1 << 16) - 1024, 1024));
+  EXPECT_TRUE(arena.allocateAt(8192, 1024)) << "in the middle of what is free";
+  EXPECT_FALSE(arena.allocateAt(7168, 2048)) << "its end is taken";
+  EXPECT_TRUE(arena.allocateAt(7168, 1024));
+  EXPECT_EQ(arena.bytesInUse(), 8192u);
+  arena.release(a, 1024);
+  arena.release(b, 4096);
+  arena.release(8192, 1024);
+  arena.release(7168, 1024);
+  arena.release((1 << 16) - 1024, 1024);
+  EXPECT_TRUE(arena.allocate(1 << 16).has_value());
+}
+
 TEST(Arena, RefusesWhatNeverFits) {
   Arena arena(1 << 16);
   EXPECT_TRUE(arena.canEverFit(1 << 16));

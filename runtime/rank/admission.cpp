@@ -132,6 +132,21 @@ uint64_t Admission::roomOf(const Collective &shape) {
   return need == 0 ? 0 : transport::Arena::roundToClass(need);
 }
 
+transport::Home *Admission::makeHome(uint64_t bytes) {
+  std::lock_guard lock(mutex);
+  return homes.make(bytes);
+}
+
+void Admission::giveUp(transport::Home &home) {
+  std::lock_guard lock(mutex);
+  homes.giveUp(home);
+}
+
+uint64_t Admission::homeRoom() {
+  std::lock_guard lock(mutex);
+  return homes.bytes();
+}
+
 void Admission::letGo(Collective &shape) {
   std::lock_guard lock(mutex);
   --shape.unreclaimed;

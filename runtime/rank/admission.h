@@ -6,6 +6,7 @@
 #include "runtime/invocation/shape_cache.h"
 #include "runtime/invocation/workspace_pool.h"
 #include "runtime/memory/arena.h"
+#include "runtime/memory/homes.h"
 #include "runtime/observe/report/known_collective.h"
 #include "runtime/sched/core.h"
 #include "runtime/sync/clock.h"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +34,8 @@ struct Submission {
   const void *factor = nullptr;
   /// Null: the buffers are there as a whole. They outlive the invocation.
   interpreter::Partitions *partitions = nullptr;
+  /// Its block of the arena, if it needs one: no other will do. Null: any.
+  transport::Home *home = nullptr;
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
@@ -66,6 +70,13 @@ public:
   /// ranks; and all that there are. For any thread, without the lock.
   static uint64_t roomOf(const Collective &shape);
   uint64_t allRoom() const { return arena.size(); }
+  /// A block of the arena for one submission at a time, which begins once all others that are there
+  /// have ended. Null: beside those that there are there is no room, which is the same on all ranks
+  /// that make and give up alike.
+  transport::Home *makeHome(uint64_t bytes);
+  void giveUp(transport::Home &home);
+  /// Of all homes.
+  uint64_t homeRoom();
   /// Goes on with giving back what sequences hold that have not been called for long. Now and then,
   /// by anybody: other ranks may wait for it.
   void tidy();
@@ -129,7 +140,13 @@ private:
   static void forgetPeers(IdState &id);
   Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, Collective &shape, const Submission &submission);
-  Status reserveMemory(OpenInvocation &invocation);
+  Status reserveMemory(OpenInvocation &invocation, transport::Home *home);
+  std::optional<uint64_t> takeBlock(uint64_t bytes, transport::Home *home);
+  std::optional<uint64_t> takeLentBlock(uint64_t bytes);
+  void giveBlock(const OpenInvocation &invocation, uint64_t bytes);
+  bool hasBlock(uint64_t bytes, transport::Home *home);
+  bool isInLentHome(const OpenInvocation &invocation) const;
+  bool isIn(const transport::Home &home, const OpenInvocation &invocation) const;
   void announce(const OpenInvocation &invocation, uint32_t turn);
   void tellOtherMachines(const OpenInvocation &invocation, transport::Urgency urgency);
   Status checkBuffers(const Collective &collective, const Submission &submission) const;
@@ -162,6 +179,7 @@ private:
   AnnounceCells cells;
   size_t mostActive;
   transport::Arena arena;
+  transport::Homes homes{arena};
   transport::Arena rings; // that are pre-posted, behind the arena's other blocks
   WorkspacePool workspaces;
   std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were

@@ -31,7 +31,8 @@ public:
              bool preemption)
       : device(makeDevice(std::move(bell), preemption)), core(device, std::move(fabric), Options{}),
         admission(core), executor(*device),
-        watchdog(core, [](uint64_t) { return insight::KnownCollective{}; }, [] {}) {
+        watchdog(
+            core, [](uint64_t) { return insight::KnownCollective{}; }, [] {}) {
     device->board.attach(core.place);
   }
   ~ManualRank() { device->board.detach(core.place); }

@@ -74,22 +74,26 @@ PartitionedCollectives::build(const PartitionedTerms &terms, Collective &shape) 
   const plan::RankPlan &rank = shape.spec.plan->ranks[core.fabric->rank()];
   request->hasInput = rank.inputChunks != 0;
   request->hasOutput = rank.outputChunks != 0;
-  request->room = Admission::roomOf(shape);
   request->parts = std::make_unique<partitioned::CollectiveParts>(
       *buffers, shape.binding->program(), core.device->bell);
   return request;
 }
 
 /// Under the lock. That all fit at a time is asked for when they are made: ranks make them in one
-/// order, and start them in others, where each could hold what another one waits for.
-Status PartitionedCollectives::checkRoom(const PartitionedCollective &request) const {
-  if (request.room <= admission.allRoom() - roomTaken)
-    return {};
-  return {StatusCode::Again,
-          request.subject + " needs up to " + std::to_string(request.room) +
-              " bytes of a rank's arena, of which the requests that there are need " +
-              std::to_string(roomTaken) + " of " + std::to_string(admission.allRoom()) +
-              ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher"};
+/// order, and start them in others, where each could hold what another one waits for. So each has
+/// a place of its own, which no other request's epoch ever takes.
+StatusOr<transport::Home *> PartitionedCollectives::homeFor(const PartitionedCollective &request) {
+  const uint64_t room = Admission::roomOf(*request.shape);
+  transport::Home *home = room == 0 ? nullptr : admission.makeHome(room);
+  if (home || room == 0)
+    return home;
+  return Status(StatusCode::Again,
+                request.subject + " needs up to " + std::to_string(room) +
+                    " bytes of a rank's arena in one piece, of which the requests that there are "
+                    "need " +
+                    std::to_string(admission.homeRoom()) + " of " +
+                    std::to_string(admission.allRoom()) +
+                    ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher");
 }
 
 StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
@@ -109,15 +113,18 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   if (!request.ok())
     return request.status();
   std::lock_guard lock(mutex);
-  if (Status room = checkRoom(**request); !room.ok())
-    return room;
+  auto home = homeFor(**request);
+  if (!home.ok())
+    return home.status();
+  const auto giveUp = [this](transport::Home *refused) { admission.giveUp(*refused); };
+  std::unique_ptr<transport::Home, decltype(giveUp)> taken(*home, giveUp);
   // Numbers follow the order of making, which has to be alike on all ranks: they pair epochs.
   (*request)->subject += ", request " + std::to_string(nextNumber);
   (*request)->id = transport::partitionedIdOf(nextNumber);
   PartitionedCollective *made = request->get();
   all.emplace(made, std::move(*request));
   ++nextNumber;
-  roomTaken += made->room;
+  made->home = taken.release();
   (void)held.release();
   return made;
 }
@@ -131,6 +138,7 @@ Submission PartitionedCollectives::submissionOf(PartitionedCollective &request) 
   call.options = &request.options;
   call.factor = request.hasFactor ? request.factor.data() : nullptr;
   call.partitions = request.parts.get();
+  call.home = request.home;
   return call;
 }
 
@@ -393,7 +401,8 @@ Status PartitionedCollectives::release(PartitionedCollective &request) {
     return invalid(epochOf(request) + " is not over: wait for it before the request is freed");
   admission.letGo(*request.shape);
   std::lock_guard lock(mutex);
-  roomTaken -= request.room;
+  if (request.home)
+    admission.giveUp(*request.home);
   all.erase(&request);
   return {};
 }

@@ -49,7 +49,7 @@ struct PartitionedCollective {
   std::array<std::byte, 8> factor{};
   bool hasFactor = false;
   bool hasInput = false, hasOutput = false; // in this collective, on this rank
-  uint64_t room = 0;                        // of the arena, that it counts for while it lives
+  transport::Home *home = nullptr;          // of the arena, for its epochs; null: they need none
   std::unique_ptr<partitioned::CollectiveParts> parts;
   /// The epoch that has been started and not been waited for; 0 without one. For any thread.
   Atomic<uint64_t> active{0};
@@ -97,7 +97,7 @@ public:
 private:
   StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
                                                          Collective &shape) const;
-  Status checkRoom(const PartitionedCollective &request) const;
+  StatusOr<transport::Home *> homeFor(const PartitionedCollective &request);
   Status checkReady(const PartitionedCollective &request) const;
   template <class Partitions>
   Status mark(PartitionedCollective &request, const Partitions &partitions);
@@ -116,7 +116,6 @@ private:
   DeferredStarts deferred;
   LightMutex mutex; // guards below
   uint64_t nextNumber = 0;
-  uint64_t roomTaken = 0; // by those that there are
   std::unordered_map<PartitionedCollective *, std::unique_ptr<PartitionedCollective>> all;
 };
 

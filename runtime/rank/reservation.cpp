@@ -66,7 +66,7 @@ void Admission::reclaim(OpenInvocation &invocation) {
   uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
   // Blocks of a ring belong to the sequence.
   if (bytes != 0 && !invocation.usesRing)
-    arena.release(invocation.arenaOffset, bytes);
+    giveBlock(invocation, bytes);
   forget(invocation);
 }
 
@@ -101,15 +101,17 @@ bool Admission::reclaimAll() {
 }
 
 /// Those of the sequence that can be had back; but the last one that was such as the next one will
-/// be stays as it is, for that to take over: its memory is still warm. And so do those for the
-/// lane, which hold little: their shapes may come again, up to where the next one has its record.
+/// be stays as it is, for that to take over: its memory is still warm, unless that is in a home
+/// that was lent. And so do those for the lane, which hold little: their shapes may come again, up
+/// to where the next one has its record.
 OpenInvocation *Admission::reclaimBefore(IdState &id, const Collective &shape, bool usesRing) {
   OpenInvocation *kept = nullptr;
   for (uint64_t back = 1; back <= AnnounceCell::kRecords; ++back) {
     OpenInvocation *invocation = id.unreclaimed[(id.nextOrdinal - back) % AnnounceCell::kRecords];
     if (!invocation || !canReclaim(*invocation))
       continue;
-    if (!kept && invocation->collective == &shape && invocation->usesRing == usesRing)
+    if (!kept && invocation->collective == &shape && invocation->usesRing == usesRing &&
+        !isInLentHome(*invocation))
       kept = invocation;
     else if (invocation->lane.isKnown(id) && back != AnnounceCell::kRecords)
       giveBack(invocation->scaled);
@@ -147,20 +149,47 @@ OpenInvocation *Admission::takeInvocation() {
   return invocation;
 }
 
-Status Admission::reserveMemory(OpenInvocation &invocation) {
+/// Calls come into the homes of others last, and go first.
+std::optional<uint64_t> Admission::takeBlock(uint64_t bytes, transport::Home *home) {
+  if (!home) {
+    if (!homes.recall() && reclaimAll()) // what is over may be there
+      homes.recall();
+    return arena.allocate(bytes);
+  }
+  return homes.enter(*home) ? std::optional(home->offset) : std::nullopt;
+}
+
+/// When there is no other.
+std::optional<uint64_t> Admission::takeLentBlock(uint64_t bytes) {
+  return homes.lend() ? arena.allocate(bytes) : std::nullopt;
+}
+
+void Admission::giveBlock(const OpenInvocation &invocation, uint64_t bytes) {
+  if (invocation.home)
+    homes.leave(*invocation.home);
+  else
+    arena.release(invocation.arenaOffset, bytes);
+}
+
+Status Admission::reserveMemory(OpenInvocation &invocation, transport::Home *home) {
   const Collective &collective = *invocation.collective;
   const uint64_t bytes =
       invocation.usesRing ? 0 : collective.binding->arenaBytes(core.fabric->rank());
   invocation.arenaOffset = 0;
   // The arena block, if need be after all that is over has been given back.
+  invocation.home = bytes != 0 ? home : nullptr;
   if (bytes != 0) {
-    auto offset = arena.allocate(bytes);
+    auto offset = takeBlock(bytes, home);
     if (!offset && reclaimAll())
-      offset = arena.allocate(bytes);
+      offset = takeBlock(bytes, home);
+    if (!offset && !home)
+      offset = takeLentBlock(bytes);
     if (!offset)
-      return again(std::to_string(bytes) + " bytes of the arena, of which " +
-                   std::to_string(arena.bytesInUse()) + " of " + std::to_string(arena.size()) +
-                   " are in use");
+      return again(
+          std::to_string(bytes) + " bytes of the arena, of which " +
+          (home ? "those that are its own"
+                : std::to_string(arena.bytesInUse()) + " of " + std::to_string(arena.size())) +
+          " are in use");
     invocation.arenaOffset = *offset;
   }
   // Private memory for places, progress words, tasks and scratch.
@@ -170,7 +199,7 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
     return {};
   // All or nothing: the block goes back.
   if (bytes != 0)
-    arena.release(invocation.arenaOffset, bytes);
+    giveBlock(invocation, bytes);
   return {StatusCode::SystemError,
           "collective " + collective.describe(invocation.id->id, invocation.name) +
               ": no memory for " + std::to_string(privateBytes) + " bytes of scratch"};
@@ -319,7 +348,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   invocation->usesRing = usesRing;
   setOptions(*invocation, submission);
   // Only an invocation from scratch needs memory; without any nothing stays taken.
-  if (Status memory = kept ? Status() : reserveMemory(*invocation); !memory.ok())
+  if (Status memory = kept ? Status() : reserveMemory(*invocation, submission.home); !memory.ok())
     return memory;
   taken.keep();
   // The kept one leaves the place of its old ordinal, and brings its memory along.
@@ -352,6 +381,32 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   newest = invocation;
   ++invocation->collective->unreclaimed;
   return invocation;
+}
+
+bool Admission::isInLentHome(const OpenInvocation &invocation) const {
+  const uint64_t bytes = invocation.collective->binding->arenaBytes(core.fabric->rank());
+  return bytes != 0 && homes.isLent(invocation.arenaOffset, bytes);
+}
+
+/// Whether some of it is what the invocation has.
+bool Admission::isIn(const transport::Home &home, const OpenInvocation &invocation) const {
+  const uint64_t bytes = invocation.collective->binding->arenaBytes(core.fabric->rank());
+  return !invocation.usesRing && invocation.arenaOffset < home.offset + home.bytes &&
+         home.offset < invocation.arenaOffset + bytes;
+}
+
+/// Whether it can be taken now.
+bool Admission::hasBlock(uint64_t bytes, transport::Home *home) {
+  auto offset = takeBlock(bytes, home);
+  if (!offset && !home)
+    offset = takeLentBlock(bytes);
+  if (!offset)
+    return false;
+  if (home)
+    homes.leave(*home);
+  else
+    arena.release(*offset, bytes);
+  return true;
 }
 
 Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
@@ -388,12 +443,12 @@ Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
   const uint64_t bytes = shape && !usesRing ? shape->binding->arenaBytes(fabric.rank()) : 0;
   if (bytes == 0)
     return {};
-  if (auto room = arena.allocate(bytes)) {
-    arena.release(*room, bytes);
+  if (hasBlock(bytes, submission.home))
     return {};
-  }
   const uint32_t *gone = nullptr;
   for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    if (submission.home && !isIn(*submission.home, *invocation))
+      continue;
     const uint32_t *rank =
         invocation->finished.load(std::memory_order_acquire) ? goneBehind(*invocation) : nullptr;
     if (!rank && !hasWaited)

@@ -322,6 +322,38 @@ TEST_F(PartitionedCollectives, BeginsWhenThereIsRoom) {
   });
 }
 
+/// Two, started in opposite orders when calls are where rank 0's epochs are to be; and again, while
+/// the other rank may not have ended the last epoch.
+TEST_F(PartitionedCollectives, EachBeginsInItsHome) {
+  constexpr uint32_t kCalls = 4;
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < kCalls; ++j)
+    jobs.emplace_back(j, ring, 3000, DataType::Int32);
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    Sum first(ranks[r], ring, 2, 1, 1), second(ranks[r], twoShot, 1, 2, 1);
+    Sum &mine = r == 0 ? first : second, &others = r == 0 ? second : first;
+    std::vector<occlRequest_t> requests;
+    occlRequest_t request = 0;
+    while (r == 0 && requests.size() < kCalls &&
+           jobs[requests.size()].submit(ranks[r], r, &request) == occlSuccess)
+      requests.push_back(request);
+    for (int32_t epoch = 1; epoch <= 2; ++epoch) {
+      mine.start();
+      others.start();
+      others.markAll(epoch);
+      mine.markAll(epoch);
+      while (requests.size() < kCalls)
+        requests.push_back(submitWhenFree(jobs[requests.size()], ranks[r], r));
+      mine.wait(2 * epoch);
+      others.wait(2 * epoch);
+    }
+    for (occlRequest_t waited : requests)
+      succeed(occlWait(ranks[r], waited), "wait");
+    first.free();
+    second.free();
+  });
+}
+
 /// Before, while and after they are marked: each epoch ends once, with its data or without.
 TEST_F(PartitionedCollectives, Abort) {
   expectNoDefect(150, [&] {

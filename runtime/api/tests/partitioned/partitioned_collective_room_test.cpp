@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace occl::communicator::testing {
@@ -211,6 +212,126 @@ TEST_F(PartitionedCollectiveLater, EndsWithItsCommunicator) {
       while (occlPfree(part) != occlSuccess)
         std::this_thread::yield();
   }
+}
+
+/// As many requests as fill the arena to its last byte.
+class PartitionedCollectiveHomes : public PartitionedCollectiveLater {
+protected:
+  void SetUp() override {
+    constexpr uint64_t kRings = 1 << 20, kLeast = 8 << 20; // from which on rings have so much
+    const uint64_t each = roomOfOne();
+    number = kLeast / each + 1;
+    ranks = std::make_unique<Ranks>(2, withArena(number * each + kRings));
+    for (uint32_t r = 0; r < 2; ++r) {
+      data[r].resize(number + 1);
+      all[r] = std::vector<Part>(number + 1);
+      for (size_t i = 0; i < number; ++i)
+        ASSERT_EQ(make(*ranks, r, 4, data[r][i], &all[r][i]), occlSuccess) << lastText();
+      ASSERT_EQ(make(*ranks, r, 4, data[r][number], &all[r][number]), occlAgain);
+    }
+  }
+  void TearDown() override {
+    for (size_t i = 0; i < number; ++i)
+      EXPECT_EQ(data[1][i], data[0][i]);
+    for (std::vector<Part> &each : all)
+      each.clear();
+  }
+  static uint64_t roomOfOne() {
+    const Ranks ranks(2, withArena(4 << 20));
+    std::vector<Part> parts(64);
+    std::vector<std::vector<int32_t>> values(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (make(ranks, 0, 4, values[i], &parts[i]) != occlSuccess)
+        break;
+    const std::string text = lastText(), before = "needs up to ";
+    return std::stoull(text.substr(text.find(before) + before.size()));
+  }
+  void startBut(uint32_t r, size_t one) {
+    for (size_t i = 0; i < number; ++i)
+      if (i != one) {
+        ASSERT_EQ(occlPstart(all[r][i]), occlSuccess) << lastText();
+      }
+  }
+  void markBut(size_t one) {
+    for (size_t i = 0; i < number; ++i)
+      if (i != one) {
+        ASSERT_EQ(occlPreadyRange(all[0][i], 0, 3), occlSuccess) << lastText();
+      }
+  }
+  void waitForBut(uint32_t r, size_t one) {
+    for (size_t i = 0; i < number; ++i)
+      if (i != one) {
+        EXPECT_EQ(occlPwait(all[r][i]), occlSuccess) << lastText();
+      }
+  }
+
+  size_t number = 0;
+  std::unique_ptr<Ranks> ranks;
+  std::array<std::vector<std::vector<int32_t>>, 2> data;
+  std::array<std::vector<Part>, 2> all;
+};
+
+/// A call lies before all epochs but one, and ends: that one begins though no hole is as large.
+TEST_F(PartitionedCollectiveHomes, HaveNoHoles) {
+  std::array<occlRequest_t, 2> call{};
+  ASSERT_EQ(start(*ranks, 0, 0, call[0]), occlSuccess) << lastText();
+  startBut(0, 0);
+  ASSERT_EQ(start(*ranks, 1, 0, call[1]), occlSuccess) << lastText();
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(occlWait((*ranks)[r], call[r]), occlSuccess) << lastText();
+  // The marks of the others come when it has ended.
+  ASSERT_EQ(occlPstart(all[0][0]), occlSuccess) << lastText();
+  ASSERT_EQ(occlPreadyRange(all[0][0], 0, 3), occlSuccess) << lastText();
+  ASSERT_EQ(occlPstart(all[1][0]), occlSuccess) << lastText();
+  for (uint32_t r : {1, 0})
+    ASSERT_EQ(occlPwait(all[r][0]), occlSuccess) << lastText();
+  startBut(1, 0);
+  markBut(0);
+  for (uint32_t r : {1, 0})
+    waitForBut(r, 0);
+}
+
+/// One that is an epoch ahead of the other rank takes none of what others need.
+TEST_F(PartitionedCollectiveHomes, HoldAnEpochEach) {
+  for (int epoch = 1; epoch <= 2; ++epoch) {
+    ASSERT_EQ(occlPstart(all[0][0]), occlSuccess) << lastText();
+    ASSERT_EQ(occlPreadyRange(all[0][0], 0, 3), occlSuccess) << lastText();
+    if (epoch == 1) {
+      ASSERT_EQ(occlPwait(all[0][0]), occlSuccess) << lastText();
+    }
+  }
+  startBut(0, 0);
+  markBut(0);
+  startBut(1, 0);
+  for (uint32_t r : {1, 0})
+    waitForBut(r, 0);
+  for (int epoch = 1; epoch <= 2; ++epoch) {
+    ASSERT_EQ(occlPstart(all[1][0]), occlSuccess) << lastText();
+    EXPECT_EQ(occlPwait(all[1][0]), occlSuccess) << lastText();
+  }
+  EXPECT_EQ(occlPwait(all[0][0]), occlSuccess) << lastText();
+}
+
+/// A call that was in what requests have, when there was nothing else, is beside it the next time:
+/// so another rank may make it when it has waited for their epochs.
+TEST_F(PartitionedCollectiveLater, CallsLeaveItWhenThereIsOtherRoom) {
+  const Ranks ranks(2, withArena(1 << 20));
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_EQ(make(ranks, r, 4, values[r], &parts[r]), occlSuccess) << lastText();
+  fill(ranks);
+  ASSERT_GE(requests.size(), 2u);
+  drain(ranks);
+  const uint64_t last = requests.size() - 1;
+  std::array<occlRequest_t, 2> calls{};
+  ASSERT_EQ(start(ranks, 0, last, calls[0]), occlSuccess) << lastText();
+  for (occlPart_t part : parts)
+    ASSERT_EQ(occlPstart(part), occlSuccess) << lastText();
+  ASSERT_EQ(occlPreadyRange(parts[0], 0, 3), occlSuccess) << lastText();
+  for (uint32_t r : {1, 0})
+    ASSERT_EQ(occlPwait(parts[r]), occlSuccess) << lastText();
+  ASSERT_EQ(start(ranks, 1, last, calls[1]), occlSuccess) << lastText();
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(occlWait(ranks[r], calls[r]), occlSuccess) << lastText();
 }
 
 } // namespace
