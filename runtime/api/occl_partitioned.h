@@ -137,7 +137,7 @@ OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int
  * has not been waited for, or tested to its end. */
 OCCL_API occlResult_t occlPstart(occlPart_t part);
 /* Returns when the other side has started this epoch, too. Not needed for anything.
- * occlInvalidArgument without an epoch. */
+ * occlInvalidArgument without an epoch; else errors are those of the epoch. */
 OCCL_API occlResult_t occlPprepare(occlPart_t part);
 
 /* Marks a partition, those from first to last (both included), or those of a list as ready. Never

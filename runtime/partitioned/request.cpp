@@ -42,6 +42,23 @@ bool Request::hasPeerStarted(uint64_t ofEpoch) const {
   return peer && peer->header && peer->header->started.load(std::memory_order_acquire) >= ofEpoch;
 }
 
+Status Request::lookForStart(uint64_t ofEpoch) {
+  // Gone and freed first: what it has started before that counts.
+  const bool isGone = core.fabric->isGone(party.peer);
+  const Counterpart *peer = lookForCounterpart();
+  if (!failure.ok())
+    return failure;
+  const bool isFreed = peer && peer->isFreed.load(std::memory_order_acquire);
+  if (hasPeerStarted(ofEpoch))
+    return {};
+  if (isFreed)
+    (void)abandoned();
+  else if (isGone)
+    failure = {StatusCode::PeerFailed,
+               core.fabric->describeGone(party.peer) + ", and has not started " + subject(ofEpoch)};
+  return failure.ok() ? Status(StatusCode::InProgress, "") : failure;
+}
+
 const Counterpart *Request::lookForCounterpart() {
   if (const Counterpart *known = party.counterpart.load(std::memory_order_acquire))
     return known;

@@ -48,6 +48,9 @@ public:
   std::string describe() const;
   /// Whether the peer has begun this epoch, as far as this rank knows.
   bool hasPeerStarted(uint64_t ofEpoch) const;
+  /// The same, with what the peer has told since; of an epoch whose task has ended. InProgress: not
+  /// yet; else why it never will.
+  Status lookForStart(uint64_t ofEpoch);
   Doorbell &peerBell() const { return matching.bellOf(party.peer); }
 
   Party party;

@@ -3,6 +3,7 @@
 
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
+#include "runtime/sync/clock.h"
 
 #include <algorithm>
 #include <mutex>
@@ -251,19 +252,38 @@ Status Requests::wait(Request &request) {
   return ended(request);
 }
 
+/// After its epoch's task: of a request without partitions, which needs nothing of the peer. Nobody
+/// else looks what that says any more, nor at the deadline.
+Status Requests::prepareOver(Request &request, uint64_t epoch) {
+  const auto deadline = request.current->invocation.deadline;
+  Status found;
+  daemon::Executor(*core.device).runUntil([&] {
+    found = request.lookForStart(epoch);
+    return found.code() != StatusCode::InProgress || core.fabric->failed() ||
+           coarseNow() >= deadline;
+  });
+  if (found.ok() || core.fabric->failed())
+    return found.ok() ? found : core.fabric->failure();
+  if (found.code() == StatusCode::InProgress)
+    found = {StatusCode::Timeout, request.subject(epoch) + ": rank " +
+                                      std::to_string(request.party.peer) +
+                                      " has not started it before its deadline"};
+  return fail(found);
+}
+
 Status Requests::prepare(Request &request) {
   const uint64_t epoch = request.active.load(std::memory_order_relaxed);
   if (epoch == 0)
     return invalid(request.describe() + " has not been started, so nothing can be prepared");
   // The peer's start is a word that no task waits for, so it is looked at between visits.
   const daemon::Exchange &exchange = request.current->exchange;
-  {
-    daemon::InsideWait inside(*core.device);
-    daemon::Executor(*core.device).runUntil([&] {
-      return exchange.isOver() || request.hasPeerStarted(epoch);
-    });
-  }
-  return request.hasPeerStarted(epoch) ? Status() : core.fabric->failure();
+  daemon::InsideWait inside(*core.device);
+  daemon::Executor(*core.device).runUntil([&] {
+    return exchange.isOver() || request.hasPeerStarted(epoch);
+  });
+  if (request.hasPeerStarted(epoch))
+    return {};
+  return core.fabric->failed() ? core.fabric->failure() : prepareOver(request, epoch);
 }
 
 Status Requests::release(Request &request) {

@@ -56,6 +56,7 @@ private:
   void drop(Request &request);
   template <class Partitions> Status mark(Request &request, const Partitions &partitions);
   Status ended(Request &request);
+  Status prepareOver(Request &request, uint64_t epoch);
   Status fail(const Status &cause);
 
   daemon::Core &core;

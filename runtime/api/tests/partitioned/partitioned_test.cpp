@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <random>
 
 namespace occl::communicator::testing {
@@ -286,6 +288,57 @@ TEST(Partitioned, PrepareReturnsWhenThePeerHasStarted) {
     EXPECT_EQ(occlPwait(pair.receive), occlSuccess);
     sender.join();
   }
+}
+
+/// Of no partitions a receive's epoch needs nothing of the peer, and a send's only that it has been
+/// received: that the peer has started is asked for all the same.
+class PrepareNothing : public ::testing::Test {
+protected:
+  void make(uint32_t timeoutMs = 20000) {
+    ranks = std::make_unique<Ranks>(2, withTimeout(timeoutMs));
+    ASSERT_EQ(occlPsendInit((*ranks)[0], nullptr, 0, 1, occlInt32, 1, 0, nullptr, &send),
+              occlSuccess)
+        << lastText();
+    ASSERT_EQ(occlPrecvInit((*ranks)[1], nullptr, 0, 1, occlInt32, 0, 0, nullptr, &receive),
+              occlSuccess)
+        << lastText();
+    ASSERT_EQ(occlPstart(receive), occlSuccess) << lastText();
+  }
+
+  std::unique_ptr<Ranks> ranks;
+  Part send, receive;
+};
+
+TEST_F(PrepareNothing, ReturnsWhenThePeerHasStarted) {
+  make();
+  std::atomic<bool> isStarting{false};
+  std::thread receiver([&] {
+    EXPECT_EQ(occlPprepare(receive), occlSuccess) << lastText();
+    EXPECT_TRUE(isStarting.load());
+  });
+  for (int looks = 0; looks < 1000; ++looks)
+    std::this_thread::yield();
+  isStarting.store(true);
+  EXPECT_EQ(occlPstart(send), occlSuccess) << lastText();
+  EXPECT_EQ(occlPprepare(send), occlSuccess) << lastText();
+  receiver.join();
+  EXPECT_EQ(occlPwait(send), occlSuccess) << lastText();
+  EXPECT_EQ(occlPwait(receive), occlSuccess) << lastText();
+}
+
+TEST_F(PrepareNothing, SaysThatThePeerHasFreedItsSide) {
+  make();
+  EXPECT_EQ(send.free(), occlSuccess);
+  EXPECT_EQ(occlPprepare(receive), occlMismatch);
+  EXPECT_TRUE(
+      hasText("partitioned receive from rank 0 to rank 1, tag 0, epoch 1: rank 0 has freed"))
+      << lastText();
+}
+
+TEST_F(PrepareNothing, HasADeadline) {
+  make(300);
+  EXPECT_EQ(occlPprepare(receive), occlTimeout);
+  EXPECT_TRUE(hasText("epoch 1: rank 0 has not started it")) << lastText();
 }
 
 /// Bytes are counted as those of transfers.
