@@ -45,7 +45,8 @@ struct mpixRequest {
   struct mpixComm *at; /* that it keeps; NULL with part */
   int isReceive, isSend;
   int isActive; /* from its start to its end; threads read it meanwhile */
-  /* Of an epoch that is over, but not ended: a test of several found it so. Its error, and why. */
+  /* Of an epoch that is over, but not ended: a test of several found it so. Its error, and why.
+   * Threads read the first two meanwhile. */
   int isOver, code;
   char *why;
   int partitions;
@@ -250,6 +251,10 @@ static inline void mpixSetActive(MPIX_Request request, int isActive) {
 static inline int mpixIsKeptActive(MPIX_Request request) {
   return mpixIsActive(request) && (!request->part || request->isOver);
 }
+/* A test of several has found that it is over, and how: then code and why stay until it ends. */
+static inline int mpixIsKnownOver(MPIX_Request request) {
+  return __atomic_load_n(&request->isOver, __ATOMIC_ACQUIRE);
+}
 /* MPI_SUCCESS unless it is none. */
 static inline int mpixIsThere(const MPIX_Request *request) {
   return request && *request ? MPI_SUCCESS
@@ -286,6 +291,12 @@ static inline int MPIX_Pbuf_prepare(MPIX_Request request) {
     return code;
   if (!request->part && !mpixIsActive(request))
     return mpixFail(MPI_ERR_REQUEST, "the request has not been started");
+  /* The other side had started an epoch that has ended. OCCL has none any more. */
+  if (request->part && (request->isSend || request->isReceive) && mpixIsKnownOver(request))
+    return request->code == MPI_SUCCESS
+               ? MPI_SUCCESS
+               : mpixFail(request->code, "%s",
+                          request->why ? request->why : "the epoch has failed");
   return mpixResult(request->part ? occlPprepare(request->part) : occlSuccess, MPI_ERR_REQUEST);
 }
 static inline int MPIX_Pbuf_prepareall(int number, const MPIX_Request requests[]) {
@@ -381,8 +392,12 @@ static inline int MPIX_Parrived(MPIX_Request request, int partition, int *flag) 
   if (request && !request->part && (partition < 0 || partition >= request->partitions))
     return mpixFail(MPI_ERR_ARG, "there is no partition %d of %d", partition, request->partitions);
   const int misuse = request && request->isSend ? MPI_ERR_REQUEST : MPI_ERR_ARG;
-  const occlResult_t asked =
+  occlResult_t asked =
       request && request->part ? occlParrived(request->part, partition, &arrived) : occlSuccess;
+  /* A failure of the communicator after all had arrived. */
+  if (asked != occlSuccess && asked != occlInvalidArgument && mpixIsKnownOver(request) &&
+      request->code == MPI_SUCCESS)
+    asked = occlSuccess;
   if (asked == occlSuccess)
     *flag = arrived;
   return mpixResult(asked, misuse);

@@ -39,7 +39,7 @@ static inline int mpixEnd(MPIX_Request request, int code, MPI_Status *status) {
     free(request->why);
     request->why = NULL;
   }
-  request->isOver = 0;
+  __atomic_store_n(&request->isOver, 0, __ATOMIC_RELAXED);
   mpixSetActive(request, 0);
   if (request->isReceive)
     mpixSetStatus(status, request->peer, request->tag, request->bytes);
@@ -59,10 +59,10 @@ static inline int mpixIsOver(MPIX_Request request) {
     result = occlInProgress;
   if (result == occlInProgress)
     return 0;
-  request->isOver = 1;
   request->code = mpixResult(result, MPI_ERR_REQUEST);
   if (request->code != MPI_SUCCESS && (request->why = (char *)malloc(sizeof mpixText)) != NULL)
     memcpy(request->why, mpixText, sizeof mpixText);
+  __atomic_store_n(&request->isOver, 1, __ATOMIC_RELEASE);
   return 1;
 }
 

@@ -82,6 +82,10 @@ TEST_F(ThreeRequests, TestedTogetherEndTogether) {
     ASSERT_EQ(firstOf({MPIX_Testall(3, all, &flag, statuses), flag}), MPI_SUCCESS);
   EXPECT_EQ(MPIX_Start(&all[1]), MPI_ERR_REQUEST);
   EXPECT_EQ(MPIX_Request_free(&all[1]), MPI_ERR_REQUEST) << "its epoch is to be waited for";
+  // It is active until it is taken: the peer has started, and all has arrived.
+  EXPECT_EQ(MPIX_Pbuf_prepareall(2, all), MPI_SUCCESS) << MPIX_Error_text();
+  EXPECT_EQ(firstOf({MPIX_Parrived(all[1], 1, &flag), 1 - flag}), MPI_SUCCESS);
+  EXPECT_EQ(MPIX_Parrived(all[1], 2, &flag), MPI_ERR_ARG);
   ASSERT_EQ(firstOf({sendLate(), MPIX_Wait(&late, MPI_STATUS_IGNORE)}), MPI_SUCCESS);
   expectAllTested();
   EXPECT_EQ(statuses[1].MPI_SOURCE, 1 - rank);
@@ -195,6 +199,39 @@ TEST(Several, KeepTheReasonOfAFailureTheyWereNotAskedFor) {
             MPI_SUCCESS);
   for (MPIX_Request &request : requests)
     EXPECT_EQ(MPIX_Request_free(&request), MPI_SUCCESS);
+}
+
+/// What a test of all has found over is as it was, though the communicator has failed since.
+TEST(Several, HaveWhatArrivedBeforeAFailure) {
+  const Attached comm;
+  const int rank = rankOf(comm), peer = 1 - rank;
+  MPIX_Request requests[2] = {MPIX_REQUEST_NULL, MPIX_REQUEST_NULL};
+  Request send;
+  int in = -1, never = -1, flag = 0;
+  ASSERT_EQ(
+      firstOf({MPIX_Precv_init(&in, 1, 1, MPI_INT, peer, 0, comm, MPI_INFO_NULL, &requests[0]),
+               MPIX_Precv_init(&never, 1, 1, MPI_INT, peer, 1, comm, MPI_INFO_NULL, &requests[1]),
+               MPIX_Psend_init(&rank, 1, 1, MPI_INT, peer, 0, comm, MPI_INFO_NULL, &send),
+               MPIX_Startall(2, requests), MPIX_Start(&send), MPIX_Pready(0, send),
+               MPIX_Wait(&send, MPI_STATUS_IGNORE)}),
+      MPI_SUCCESS)
+      << MPIX_Error_text();
+  int code = MPI_SUCCESS;
+  while (!requests[0]->isOver && code == MPI_SUCCESS)
+    code = MPIX_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+  ASSERT_EQ(firstOf({code, requests[0]->code}), MPI_SUCCESS) << MPIX_Error_text();
+  MPI_Barrier(comm);
+  if (rank == 0)
+    EXPECT_EQ(occlCommAbort(requests[0]->at->occl), occlSuccess);
+  EXPECT_EQ(MPIX_Wait(&requests[1], MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+  EXPECT_EQ(firstOf({MPIX_Parrived(requests[0], 0, &flag), 1 - flag}), MPI_SUCCESS)
+      << MPIX_Error_text();
+  EXPECT_EQ(MPIX_Pbuf_prepare(requests[0]), MPI_SUCCESS) << MPIX_Error_text();
+  EXPECT_EQ(MPIX_Parrived(requests[0], 1, &flag), MPI_ERR_ARG);
+  EXPECT_EQ(MPIX_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_SUCCESS) << MPIX_Error_text();
+  EXPECT_EQ(in, peer);
+  for (MPIX_Request &request : requests)
+    EXPECT_EQ(MPIX_Request_free(&request), MPI_SUCCESS) << MPIX_Error_text();
 }
 
 TEST(Several, SayWhichFailed) {
