@@ -14,10 +14,11 @@ namespace {
 Status checkNumber(const Side &side, const char *buffer) {
   if (side.partitions <= kMostPartitions && (side.partitions != 0 || side.elements == 0))
     return {};
-  return {StatusCode::InvalidArgument, std::to_string(side.partitions) + " partitions of the " +
-                                           buffer + " of " + std::to_string(side.elements) +
-                                           " elements: there have to be 1 to " +
-                                           std::to_string(kMostPartitions)};
+  // What was negative is said as it was given.
+  return {StatusCode::InvalidArgument,
+          std::to_string(static_cast<int64_t>(side.partitions)) + " partitions of the " + buffer +
+              " of " + std::to_string(side.elements) + " elements: there have to be 1 to " +
+              std::to_string(kMostPartitions)};
 }
 
 } // namespace

@@ -271,9 +271,6 @@ StatusOr<daemon::PartitionedTerms> partitionedTerms(const occlComm &comm, const 
   if (given.rounds > OCCL_MAX_ROUNDS)
     return invalid("config->rounds is " + std::to_string(given.rounds) + ", more than " +
                    std::to_string(OCCL_MAX_ROUNDS));
-  if (sendPartitions < 0 || recvPartitions < 0)
-    return invalid("there are no " + std::to_string(std::min(sendPartitions, recvPartitions)) +
-                   " partitions");
   if ((*call).id != 0)
     return invalid("id is " + std::to_string((*call).id) +
                    "; partitioned collectives belong together in the order in which they are made");
@@ -287,6 +284,7 @@ StatusOr<daemon::PartitionedTerms> partitionedTerms(const occlComm &comm, const 
   terms.spec = std::move(*spec);
   terms.input = (*call).sendBuffer;
   terms.output = (*call).recvBuffer;
+  // Numbers are checked of the buffers that this rank has.
   terms.inputPartitions = static_cast<uint64_t>(sendPartitions);
   terms.outputPartitions = static_cast<uint64_t>(recvPartitions);
   terms.options = call.treatedAs();

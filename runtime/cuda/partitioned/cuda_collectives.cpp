@@ -85,10 +85,23 @@ Status CudaCollectives::check(const CollectiveTerms &terms) const {
                    "collectives yet; use one within a machine");
   if (!terms.factor.isNone())
     return invalid("partitioned collectives on devices have no scalar yet");
-  for (const uint64_t partitions : {terms.buffers.inputPartitions, terms.buffers.outputPartitions})
+  return {};
+}
+
+/// Of the buffers that this rank has.
+Status CudaCollectives::divide(CollectivePart &part, const interpreter::Binding &bound) const {
+  const plan::Plan &plan = *part.spec.plan;
+  const plan::Aliasing aliasing(plan, fabric.rank(), part.spec.count, sizeOf(part.spec.type));
+  auto divided = partitioned::divide(part.buffers, plan.ranks[fabric.rank()], aliasing,
+                                     part.spec.type, bound.inputBytes(), bound.outputBytes());
+  if (!divided.ok())
+    return {divided.status().code(), part.subject + ": " + divided.status().message()};
+  for (const uint64_t partitions : {divided->input.partitions, divided->output.partitions})
     if (partitions > kMostPartitions)
-      return invalid(std::to_string(partitions) + " partitions are too many on a device: at most " +
+      return invalid(part.subject + ": " + std::to_string(partitions) +
+                     " partitions are too many on a device: at most " +
                      std::to_string(kMostPartitions));
+  part.divided = *divided;
   return {};
 }
 
@@ -100,35 +113,49 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   OnDevice on(memory.device());
   // Bind and divide: this needs no lock, and refuses terms that make no sense.
   auto part = std::make_unique<CollectivePart>(*this, terms);
-  const plan::Plan &plan = *part->spec.plan;
   auto bound = residents.bind(part->spec);
   if (!bound.ok())
     return bound.status();
-  const plan::Aliasing aliasing(plan, fabric.rank(), part->spec.count, sizeOf(part->spec.type));
-  auto divided =
-      partitioned::divide(terms.buffers, plan.ranks[fabric.rank()], aliasing, part->spec.type,
-                          (*bound)->inputBytes(), (*bound)->outputBytes());
-  if (!divided.ok())
-    return Status(divided.status().code(), part->subject + ": " + divided.status().message());
-  part->divided = *divided;
+  if (Status divided = divide(*part, **bound); !divided.ok())
+    return divided;
   // A number, the words on the device, then the daemon's tables.
   std::lock_guard makes(making);
-  Status status = giveNumber(*part);
+  if (Status numbered = giveNumber(*part); !numbered.ok())
+    return numbered;
+  const auto before = std::exchange(owed, part->signature);
+  const auto undo = [this](CollectivePart *refused) { takeBack(*refused); };
+  std::unique_ptr<CollectivePart, decltype(undo)> made(part.get(), undo);
+  Status status = place(*part, (*bound)->program());
   if (status.ok())
-    status = place(*part, (*bound)->program());
+    status = residents.prepare(part->order());
   if (!status.ok())
-    return status;
-  CollectivePart &made = *part;
-  status = residents.prepare(made.order());
-  if (status.ok()) {
-    std::lock_guard lock(mutex);
-    all.emplace(nextNumber++, std::move(part));
-    return static_cast<DevicePart *>(&made);
+    return refused(*part, status, before);
+  std::lock_guard lock(mutex);
+  all[nextNumber] = std::move(part);
+  ++nextNumber;
+  owed.reset();
+  return static_cast<DevicePart *>(made.release());
+}
+
+/// Nothing of it stays, and the number goes to the next request.
+void CudaCollectives::takeBack(CollectivePart &part) {
+  if (!part.gates)
+    return;
+  residents.forget(part.spec.id, part.gates);
+  space.release(part.piece);
+}
+
+/// Other ranks, where the terms are as good and memory is left, have a request of this number.
+Status CudaCollectives::refused(const CollectivePart &part, const Status &why,
+                                const std::optional<LaneSignature> &before) {
+  if (why.code() == StatusCode::InvalidArgument || why.code() == StatusCode::InvalidPlan) {
+    owed = before;
+    return why;
   }
-  // Nothing of it stays, and the number goes to the next request.
-  residents.forget(made.spec.id, made.gates);
-  space.release(made.piece);
-  return status;
+  const bool isNamed = why.message().find(part.subject) != std::string::npos;
+  return {why.code(), (isNamed ? "" : part.subject + ": ") + why.message() +
+                          ". Other ranks may have made it: make it again, before any other "
+                          "partitioned collective of this communicator"};
 }
 
 /// What kernels have of it, in the rank's own memory.
@@ -139,6 +166,7 @@ Status CudaCollectives::place(CollectivePart &part, const interpreter::Program &
   // State, marks, outputs and gates lie in one piece of memory.
   const GateTable table(program, part.divided);
   const GateLayout layout(sizeof(device::State), part.divided.input.partitions, table);
+  std::vector<char> image(layout.bytes);
   const auto piece = space.allocate(layout.bytes);
   if (!piece)
     return {StatusCode::Again, part.subject + ": there is no room for its words, " +
@@ -166,7 +194,6 @@ Status CudaCollectives::place(CollectivePart &part, const interpreter::Program &
   gates.bound = bound;
   gates.serial = part.serial();
 
-  std::vector<char> image(layout.bytes);
   const auto put = [&](uint64_t at, const void *from, uint64_t bytes) {
     if (bytes != 0)
       std::memcpy(image.data() + at, from, bytes);
@@ -196,6 +223,10 @@ Status CudaCollectives::giveNumber(CollectivePart &part) {
   part.spec.id = transport::partitionedIdOf(nextNumber);
   part.subject += ", request " + std::to_string(nextNumber);
   part.spec.name = part.subject;
+  if (owed && *owed != part.signature)
+    return invalid(part.subject + " was refused on this rank for want of memory, and other ranks "
+                                  "may have made it: make that one again, of the same kind, count, "
+                                  "type, operation, plan and rounds, before another");
   return {};
 }
 

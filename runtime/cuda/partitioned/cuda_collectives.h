@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -71,8 +72,9 @@ public:
         transfers(transfers), held(heldStreamsOn(memory.device())) {}
 
   /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
-  /// number. InvalidArgument; Again: there are as many as can have an epoch at a time, or no room
-  /// is left for its words; SystemError; why the communicator has failed.
+  /// number. InvalidArgument; Again: there are as many as can have an epoch at a time, on all ranks
+  /// alike; or no room is left for its words, here: then, and after SystemError, the same is made
+  /// before any other, which is InvalidArgument; why the communicator has failed.
   StatusOr<DevicePart *> make(const CollectiveTerms &terms);
   /// What a kernel that gave up says of the request.
   std::string subjectOf(uint32_t serial);
@@ -81,8 +83,12 @@ private:
   friend class CollectivePart;
 
   Status check(const CollectiveTerms &terms) const;
+  Status divide(CollectivePart &part, const interpreter::Binding &bound) const;
   Status place(CollectivePart &part, const interpreter::Program &program);
   Status giveNumber(CollectivePart &part);
+  void takeBack(CollectivePart &part);
+  Status refused(const CollectivePart &part, const Status &why,
+                 const std::optional<LaneSignature> &before);
   Status start(CollectivePart &part, cudaStream_t stream);
   Status mark(CollectivePart &part, plan::Range range, cudaStream_t stream);
   Status wait(CollectivePart &part, cudaStream_t stream);
@@ -100,6 +106,8 @@ private:
 
   Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
   uint64_t nextNumber = 0;
+  /// What is to have that number, as other ranks may have it, and this one lacked memory.
+  std::optional<LaneSignature> owed;
   Mutex mutex; // guards what follows; taken after `making`
   std::unordered_map<uint64_t, std::unique_ptr<CollectivePart>> all; // by number
 };

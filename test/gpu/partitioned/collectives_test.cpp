@@ -300,6 +300,69 @@ TEST_F(PartitionedCollectives, RefusesWhatCannotBe) {
   });
 }
 
+/// What is said of a side that a rank does not have counts for nothing.
+TEST_F(PartitionedCollectives, AreNotAskedForPartitionsOfWhatThereIsNot) {
+  cudaSetDevice(0);
+  const auto make = [&](uint32_t rank, occlKind_t kind, int64_t sent, int64_t received) {
+    cudaSetDevice(static_cast<int>(rank % devices));
+    const DeviceBuffer in(400), out(400);
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.kind = kind;
+    call.sendBuffer = in.get();
+    call.recvBuffer = out.get();
+    call.count = 100;
+    occlPart_t part = nullptr;
+    EXPECT_EQ(occlPcollInit(comms[rank], &call, sent, received, nullptr, &part), occlSuccess)
+        << occlGetLastError();
+    EXPECT_EQ(occlPfree(part), occlSuccess) << occlGetLastError();
+  };
+  for (uint32_t rank = 0; rank < n(); ++rank) {
+    make(rank, occlKindBroadcast, rank == 0 ? 4 : -1, 4);
+    make(rank, occlKindReduce, 4, rank == 0 ? 4 : 1 << 17);
+  }
+}
+
+/// One that a rank alone has no memory for keeps its number until it is made.
+TEST_F(PartitionedCollectives, OneThatARankLacksMemoryForIsMadeAgainFirst) {
+  const CollectiveShape shape = {occlKindAllReduce, 4096, 5, 3};
+  cudaSetDevice(0);
+  DeviceBuffer in(4 * 4096), out(4 * 4096);
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = shape.kind;
+  call.sendBuffer = in.get();
+  call.recvBuffer = out.get();
+  call.count = shape.count;
+  call.dataType = occlUint32;
+  call.op = occlSum;
+  const auto refuses = [&](occlResult_t result, const char *text) {
+    occlPart_t none = nullptr;
+    EXPECT_EQ(occlPcollInit(comms[0], &call, 5, 3, nullptr, &none), result);
+    EXPECT_NE(std::string(occlGetLastError()).find(text), std::string::npos) << occlGetLastError();
+  };
+  std::vector<void *> taken;
+  for (size_t bytes = size_t{256} << 20; bytes >= 128;) {
+    void *memory = nullptr;
+    if (occlMemAlloc(comms[0], bytes, &memory) == occlSuccess)
+      taken.push_back(memory);
+    else
+      bytes /= 2;
+  }
+  refuses(occlAgain, "request 0: there is no room");
+  refuses(occlAgain, "make it again, before any other");
+  call.count = 100;
+  refuses(occlInvalidArgument, "make that one again");
+  for (void *memory : taken)
+    ASSERT_EQ(occlMemFree(comms[0], memory), occlSuccess) << occlGetLastError();
+  refuses(occlInvalidArgument, "make that one again");
+  onRequests({shape, {occlKindAllReduce, 100, 1, 1}},
+             [&](uint32_t rank, Requests &requests) -> std::string {
+               for (auto &request : requests)
+                 if (std::string wrong = run(rank, *request, 2); !wrong.empty())
+                   return wrong;
+               return "";
+             });
+}
+
 TEST_F(PartitionedCollectives, NeedPreemption) {
   occlConfig_t config = smallConfig();
   config.preemption = 2; // off

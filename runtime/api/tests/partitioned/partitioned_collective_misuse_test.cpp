@@ -58,7 +58,7 @@ protected:
 TEST_F(PartitionedCollectiveMisuse, Init) {
   Part part;
   EXPECT_EQ(make(0, -1, 4, part), kInvalid);
-  expectSaid(lastText(), "there are no -1 partitions");
+  expectSaid(lastText(), "-1 partitions of the input of 40 elements");
   EXPECT_EQ(make(0, 4, std::numeric_limits<int64_t>::min(), part), kInvalid);
   EXPECT_EQ(make(0, 0, 4, part), kInvalid);
   expectSaid(lastText(), "0 partitions of the input of 40 elements");
@@ -175,13 +175,14 @@ TEST_F(PartitionedCollectiveMisuse, States) {
 TEST_F(PartitionedCollectiveMisuse, RanksWithoutABuffer) {
   std::array<Part, 2> sent, summed;
   for (uint32_t r = 0; r < 2; ++r) {
-    ASSERT_EQ(occlPbroadcastInit(r == 0 ? inputs[0].data() : nullptr, r == 0 ? 4 : 0,
+    ASSERT_EQ(occlPbroadcastInit(r == 0 ? inputs[0].data() : nullptr, r == 0 ? 4 : -1,
                                  outputs[r].data(), 3, 40, occlInt32, 0, ranks[r], nullptr,
                                  &sent[r]),
               occlSuccess)
         << lastText();
-    ASSERT_EQ(occlPreduceInit(inputs[r].data(), 4, r == 1 ? outputs[1].data() : nullptr, 4, 40,
-                              occlInt32, occlSum, 1, ranks[r], nullptr, &summed[r]),
+    ASSERT_EQ(occlPreduceInit(inputs[r].data(), 4, r == 1 ? outputs[1].data() : nullptr,
+                              r == 1 ? 4 : OCCL_MAX_PARTITIONS + 1, 40, occlInt32, occlSum, 1,
+                              ranks[r], nullptr, &summed[r]),
               occlSuccess)
         << lastText();
     ASSERT_EQ(occlPstart(sent[r]), occlSuccess) << lastText();
