@@ -205,7 +205,9 @@ OCCL_DEVICE_FUNCTION Wait wait(Group group, Part &part, uint64_t q, uint64_t nan
 }
 
 /// A send: stores what could not be when it was marked, and returns Arrived once all has been
-/// stored; else as wait(). Needed only by kernels that depend on that before they end.
+/// stored; else as wait(). Meanwhile what marks have left of other sends is stored, too: its
+/// receiver may be who is to start this one. Needed only by kernels that depend on that before they
+/// end.
 template <class Group>
 OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
   if (part.s->side != Side::Send) {
@@ -223,6 +225,7 @@ OCCL_DEVICE_FUNCTION Wait flush(Group group, Part &part, uint64_t nanoseconds) {
     const auto found = static_cast<Wait>(group.broadcast(static_cast<uint64_t>(mine)));
     if (found != kGoOn)
       return found;
+    storeDeferred(group, *part.s->sends);
   }
 }
 

@@ -318,6 +318,32 @@ TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
   other.join();
 }
 
+/// A rank has two sends to another one, which starts the second one when it has received the first.
+/// That was marked before the other had started, and only the second one's end is waited for.
+TEST(DeviceFunctions, WhoWaitsForASendSendsWhatMarksHaveLeftOfOthers) {
+  constexpr uint64_t kLong = 5'000'000'000;
+  Pair first(1, 64, 1, 64, 1), second(1, 64, 1, 64, 1);
+  Sends none{};
+  first.table.number = 2;
+  first.table.of[1] = &second.send;
+  second.send.sends = &first.table;
+  first.receive.sends = second.receive.sends = &none;
+  for (Pair *pair : {&first, &second}) {
+    detail::start({&pair->send});
+    Part send(&pair->send);
+    ready(Thread(), send, 0);
+  }
+  std::thread other([&] {
+    detail::start({&first.receive});
+    Part receive(&first.receive);
+    EXPECT_EQ(wait(Thread(), receive, 0, kLong), Wait::Arrived);
+    detail::start({&second.receive});
+  });
+  Part send(&second.send);
+  EXPECT_EQ(flush(Thread(), send, 2 * kLong), Wait::Arrived);
+  other.join();
+}
+
 /// A loop that only asks, with what its rank's mark has left.
 TEST(DeviceFunctions, ALoopThatOnlyAsksEnds) {
   Pair there(2, 16, 1, 16, 2, false);

@@ -130,6 +130,21 @@ __global__ void exchange(occlPartDevice_t send, Field out, uint64_t outKey,
     atomicAdd(reinterpret_cast<unsigned long long *>(wrong), 1ull << 50);
 }
 
+__global__ void sendBoth(occlPartDevice_t first, Field ofFirst, occlPartDevice_t second,
+                         Field ofSecond, uint64_t key, uint64_t nanoseconds, uint64_t *wrong) {
+  Part one(first), two(second);
+  for (uint64_t p = 0; p < ofFirst.partitions; ++p) {
+    makePartition(Block(), ofFirst, p, key);
+    ready(Block(), one, p);
+  }
+  for (uint64_t p = 0; p < ofSecond.partitions; ++p) {
+    makePartition(Block(), ofSecond, p, key);
+    ready(Block(), two, p);
+  }
+  if (flush(Block(), two, nanoseconds) != device::Wait::Arrived && threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(wrong), 1ull << 50);
+}
+
 __global__ void misuse(occlPartDevice_t handle, Misused how, uint32_t block) {
   if (blockIdx.x != block)
     return;
@@ -199,6 +214,13 @@ int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outK
   return cudaGetLastError();
 }
 
+int launchSendBoth(void *stream, occlPartDevice_t first, Field ofFirst, occlPartDevice_t second,
+                   Field ofSecond, uint64_t key, uint64_t nanoseconds, uint64_t *wrong) {
+  sendBoth<<<1, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(first, ofFirst, second, ofSecond,
+                                                                  key, nanoseconds, wrong);
+  return cudaGetLastError();
+}
+
 int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t block) {
   misuse<<<block + 1, 32, 0, static_cast<cudaStream_t>(stream)>>>(part, how, block);
   return cudaGetLastError();
@@ -212,6 +234,7 @@ int loadPartUsers() {
                              reinterpret_cast<const void *>(consume),
                              reinterpret_cast<const void *>(checkAll),
                              reinterpret_cast<const void *>(exchange),
+                             reinterpret_cast<const void *>(sendBoth),
                              reinterpret_cast<const void *>(produceWords),
                              reinterpret_cast<const void *>(makeWords),
                              reinterpret_cast<const void *>(takeWords),

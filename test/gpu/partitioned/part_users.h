@@ -55,6 +55,10 @@ int launchTakeWords(void *stream, occlPartDevice_t part, Words field, uint32_t *
 int launchExchange(void *stream, occlPartDevice_t send, Field out, uint64_t outKey,
                    occlPartDevice_t receive, Field in, uint64_t inKey, uint64_t nanoseconds,
                    uint64_t *wrong);
+/// One thread block marks all partitions of two sends, with data of one key, and waits for the
+/// second one alone.
+int launchSendBoth(void *stream, occlPartDevice_t first, Field ofFirst, occlPartDevice_t second,
+                   Field ofSecond, uint64_t key, uint64_t nanoseconds, uint64_t *wrong);
 enum class Misused { OutOfRange, Twice, TwiceAfterAll, WithoutEpoch, Receive };
 /// One block, of which thread block `block` of the grid does it.
 int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t block);

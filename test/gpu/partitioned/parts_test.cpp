@@ -151,6 +151,40 @@ TEST_F(Parts, KernelsExchange) {
   });
 }
 
+/// A kernel that waits for a send sends what its marks have left of another one: the receiver
+/// starts the second one when the first has arrived.
+TEST_F(Parts, AFlushSendsWhatMarksHaveLeftOfOthers) {
+  if (n() < 2)
+    GTEST_SKIP() << "needs two ranks";
+  const auto body = [&](uint32_t rank, std::vector<std::unique_ptr<Ring>> &rings) -> std::string {
+    const cudaStream_t stream = streamOf(rank);
+    Ring &first = *rings[0], &second = *rings[1];
+    if (rank == 0) {
+      for (Ring *ring : {&first, &second})
+        ring->expect(occlPstartOn(ring->send, stream), "occlPstartOn");
+      first.expect(launchSendBoth(stream, first.handle(first.send), first.out(),
+                                  second.handle(second.send), second.out(), first.ownKey(1),
+                                  10 * kSecond, first.different),
+                   "launching");
+    } else if (rank == 1) {
+      first.expect(launchDelay(stream, 30), "waiting");
+    }
+    for (Ring *ring : {&first, &second}) {
+      if (rank == 0)
+        ring->expect(occlPwaitOn(ring->send, stream), "occlPwaitOn");
+      if (rank != 1)
+        continue;
+      ring->expect(occlPstartOn(ring->receive, stream), "occlPstartOn");
+      ring->expect(occlPwaitOn(ring->receive, stream), "occlPwaitOn");
+      ring->expect(launchCheck(stream, ring->in(), ring->theirKey(1), ring->different),
+                   "launching");
+    }
+    const std::string wrong = first.finish(stream);
+    return wrong.empty() ? second.finish(stream) : wrong;
+  };
+  onRings({{3, 2, 6 * 1000}, {2, 2, 4096}}, body, [](size_t i) { return static_cast<int64_t>(i); });
+}
+
 /// Epochs count on the device.
 TEST_F(Parts, GraphsAreReplayed) {
   onRing({12, 7, 84 * 64, 3}, [&](uint32_t rank, Ring &ring) -> std::string {
