@@ -200,11 +200,12 @@ void Matching::letGo(Channel &channel, Counterpart &counterpart) {
   write(channel, counterpart.letGo);
 }
 
-void Matching::bind(const Party &party, uint64_t arrivals) {
+void Matching::bind(Party &party, uint64_t arrivals) noexcept {
   std::lock_guard lock(mutex);
   const Counterpart *sender = party.counterpart.load(std::memory_order_relaxed);
-  Notices bound = {{.kind = Notice::Bound, .serial = sender->serial, .deviceWords = arrivals + 1}};
-  write(channelTo(party.peer), bound);
+  party.bound.front() = {
+      .kind = Notice::Bound, .serial = sender->serial, .deviceWords = arrivals + 1};
+  write(channelTo(party.peer), party.bound);
 }
 
 Status Matching::look(uint32_t peer) {

@@ -69,6 +69,8 @@ struct Party {
   DevicePlace onDevice{};
   /// Its memory there: kept until the peer has let go of it.
   std::vector<std::shared_ptr<const void>> kept{};
+  /// Of a receive there: the node of its notice that it is bound.
+  Notices bound{};
 
   // Set by Matching::add.
   uint64_t serial = 0;
@@ -98,9 +100,9 @@ public:
   Status add(Party &party);
   /// Nothing accesses the request any more, here.
   void remove(Party &party) noexcept;
-  /// A receive on a device that is matched: tells its sender of its words of arrival, at this
-  /// offset.
-  void bind(const Party &party, uint64_t arrivals);
+  /// Once, of a receive on a device that is matched: tells its sender of its words of arrival, at
+  /// this offset. The party has the node.
+  void bind(Party &party, uint64_t arrivals) noexcept;
   /// Takes the notices that the peer has written, and writes those that wait for room. An error is
   /// why the communicator has to fail: a mismatch, or notices that are damaged.
   Status look(uint32_t peer);

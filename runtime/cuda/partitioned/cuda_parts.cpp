@@ -109,30 +109,32 @@ Status CudaParts::prepareFirst() {
 
 /// Words of arrival that were given back. Several threads may be at it, each with words of its own.
 Status CudaParts::clearWords() {
-  std::vector<ArrivalWords::Range> dirty;
-  {
+  for (;;) {
+    std::optional<ArrivalWords::Range> dirty;
+    {
+      std::lock_guard lock(mutex);
+      dirty = words->takeUsed();
+    }
+    if (!dirty)
+      return {};
+    const Status status =
+        memory.clear(memory.onDevice() + wordsPiece.offset + dirty->offset, dirty->bytes);
     std::lock_guard lock(mutex);
-    dirty = words->takeUsed();
+    if (status.ok()) {
+      words->cleared(*dirty);
+      continue;
+    }
+    // It is tried again, behind what the device has been given of it.
+    words->giveBack(*dirty);
+    return status;
   }
-  Status status;
-  for (const ArrivalWords::Range &range : dirty) {
-    if (status.ok())
-      status = memory.clear(memory.onDevice() + wordsPiece.offset + range.offset, range.bytes);
-    // What could not be cleared is tried again, behind what the device has been given of it.
-    std::lock_guard lock(mutex);
-    if (status.ok())
-      words->cleared(range);
-    else
-      words->giveBack(range);
-  }
-  return status;
 }
 
 /// Takes what freed requests had, if no kernel can be at it: kernels that look for what sends have
 /// left count themselves, and are seldom there.
 Status CudaParts::recycle() {
   constexpr int kLooks = 8;
-  std::vector<Remains> gone;
+  std::list<Remains> gone;
   {
     std::lock_guard lock(mutex);
     gone.swap(remains);
@@ -146,7 +148,7 @@ Status CudaParts::recycle() {
   std::lock_guard lock(mutex);
   // Some kernel may still look: the next request tries again.
   if (!status.ok() || scanners != 0) {
-    remains.insert(remains.end(), gone.begin(), gone.end());
+    remains.splice(remains.end(), gone);
     return status;
   }
   for (const Remains &each : gone) {
@@ -167,6 +169,14 @@ Status CudaParts::morePinned() {
     if (!freePeers.empty())
       return {};
   }
+  constexpr uint64_t kStride = 128;
+  static_assert(sizeof(device::Peer) <= kStride);
+  // Room for all that there will be, so that none needs memory to come back.
+  pinned.reserve(pinned.size() + 1);
+  {
+    std::lock_guard lock(mutex);
+    freePeers.reserve((pinned.size() + 1) * (kPinnedBytes / kStride));
+  }
   void *memory = nullptr;
   Status status = toStatus(cudaHostAlloc(&memory, kPinnedBytes, cudaHostAllocPortable),
                            "allocating pinned memory");
@@ -174,59 +184,73 @@ Status CudaParts::morePinned() {
     return status;
   pinned.push_back(memory);
   std::lock_guard lock(mutex);
-  constexpr uint64_t kStride = 128;
-  static_assert(sizeof(device::Peer) <= kStride);
   for (uint64_t at = 0; at < kPinnedBytes; at += kStride)
     freePeers.push_back(reinterpret_cast<device::Peer *>(static_cast<char *>(memory) + at));
   return {};
 }
 
-StatusOr<CudaParts::Made> CudaParts::allocate(const partitioned::Terms &terms) {
-  const device::Cut cut = cutOf(terms.shape);
-  const PartLayout layout(terms.isSend, cut, terms.shape.partitions);
-  const auto piece = space.allocate(layout.bytes);
+/// Among all, with nothing yet.
+PairPart &CudaParts::keep(const partitioned::Terms &terms) {
+  auto made = std::make_unique<PairPart>(*this, terms);
+  PairPart &part = *made;
+  part.cut = cutOf(terms.shape);
+  std::lock_guard lock(mutex);
+  all.emplace(&part, std::move(made));
+  return part;
+}
+
+/// Memory for its words, and for what its peer says. False: there is none now.
+bool CudaParts::takePiece(PairPart &part, uint64_t bytes) {
+  part.party.kept.reserve(2);
+  std::lock_guard lock(mutex);
+  std::list<Remains> mine(1);
+  const auto piece = space.allocate(bytes);
   if (!piece)
-    return Status(StatusCode::Again, "there is no room for the words of " + terms.shape.describe() +
-                                         ": free other requests, on both sides, or memory of "
-                                         "occlMemAlloc, or set arenaBytes higher");
-  auto part = std::make_unique<PairPart>(*this, terms);
-  char *const block = memory.onDevice() + piece->offset;
-  const auto wordsAt = [&](uint64_t offset) {
-    return reinterpret_cast<uint64_t *>(block + offset);
-  };
-  part->onDevice = reinterpret_cast<device::State *>(block);
-  part->cut = cut;
-  {
-    std::lock_guard lock(mutex);
-    part->peer = new (freePeers.back()) device::Peer{};
-    freePeers.pop_back();
-  }
+    return false;
   // Goes to the remains when nobody has it any more: this rank, and the peer. Both drop it under
   // the lock alone, so nothing else here has it.
-  const Remains mine = {*piece, part->peer};
-  part->party.kept.push_back(std::shared_ptr<const void>(
-      part->onDevice, [this, mine](const void *) { remains.push_back(mine); }));
-  part->party.onDevice.words = piece->offset + 1;
-  if (!terms.isSend && terms.shape.bytes() != 0)
-    part->party.onDevice.buffer = *memory.offsetOf(terms.buffer, terms.shape.bytes()) + 1;
+  const auto each = mine.begin();
+  *each = {*piece, freePeers.back()};
+  freePeers.pop_back();
+  inUse.splice(inUse.end(), mine);
+  part.party.kept.push_back(std::shared_ptr<const void>(
+      &part, [this, each](const void *) { remains.splice(remains.end(), inUse, each); }));
+  part.onDevice = reinterpret_cast<device::State *>(memory.onDevice() + piece->offset);
+  part.peer = new (each->peer) device::Peer{};
+  part.party.onDevice.words = piece->offset + 1;
+  return true;
+}
 
+/// The request gets words on the device; kernels find a send from here on.
+Status CudaParts::place(PairPart &part, char *buffer) {
+  const Party &party = part.party;
+  const PartLayout layout(party.isSend, part.cut, party.shape.partitions);
+  if (!takePiece(part, layout.bytes))
+    return {StatusCode::Again, "there is no room for the words of " + party.shape.describe() +
+                                   ": free other requests, on both sides, or memory of "
+                                   "occlMemAlloc, or set arenaBytes higher"};
+  if (!party.isSend && party.shape.bytes() != 0)
+    part.party.onDevice.buffer = *memory.offsetOf(buffer, party.shape.bytes()) + 1;
+  const auto wordsAt = [&](uint64_t offset) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(part.onDevice) + offset);
+  };
   device::State state{};
-  state.side = terms.isSend ? device::Side::Send : device::Side::Receive;
-  state.partitions = terms.shape.partitions;
-  state.partitionBytes = terms.shape.count * sizeOf(terms.shape.type);
-  state.peerRank = terms.peer;
-  state.buffer = terms.buffer;
-  state.host = part->peer;
+  state.side = party.isSend ? device::Side::Send : device::Side::Receive;
+  state.partitions = party.shape.partitions;
+  state.partitionBytes = party.shape.count * sizeOf(party.shape.type);
+  state.peerRank = party.peer;
+  state.buffer = buffer;
+  state.host = part.peer;
   const WaitBound bound = watch.bound(kPartPlace, 0);
   state.watch = hostSideOf(bound);
   state.sends = sends;
-  if (terms.isSend) {
-    state.cut = cut;
+  if (party.isSend) {
+    state.cut = part.cut;
     state.marked = wordsAt(layout.marked);
-    state.counted = cut.perMessage > 1 ? wordsAt(layout.counted) : nullptr;
+    state.counted = part.cut.perMessage > 1 ? wordsAt(layout.counted) : nullptr;
     state.units = wordsAt(layout.units);
   }
-  return Made{std::move(part), state, layout.bytes};
+  return put(part, state, layout.bytes);
 }
 
 device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
@@ -234,12 +258,12 @@ device::HostSide CudaParts::hostSideOf(const WaitBound &bound) {
           bound.hasGivenUp};
 }
 
-/// The words of a request, and a send into the table that kernels look through.
-Status CudaParts::put(const Made &made) {
-  PairPart &part = *made.part;
+/// The words of a request, `bytes` in all, of which those behind the state are zero; and a send
+/// into the table that kernels look through.
+Status CudaParts::put(PairPart &part, const device::State &state, uint64_t bytes) {
   char *const block = reinterpret_cast<char *>(part.onDevice);
-  std::vector<DeviceMemory::Change> changes = {{block, nullptr, made.bytes},
-                                               {block, &made.state, sizeof made.state}};
+  std::vector<DeviceMemory::Change> changes = {{block, nullptr, bytes},
+                                               {block, &state, sizeof state}};
   if (!part.party.isSend)
     return memory.change(changes);
   const auto found = std::ranges::find(entries, nullptr);
@@ -252,27 +276,49 @@ Status CudaParts::put(const Made &made) {
   if (found == entries.end())
     entries.push_back(nullptr);
   // The words before the entry, and that before the number: kernels read entries below it alone.
-  const auto state = reinterpret_cast<uint64_t>(part.onDevice);
+  const auto address = reinterpret_cast<uint64_t>(part.onDevice);
   const uint64_t number = entries.size();
-  changes.push_back({reinterpret_cast<char *>(&sends->of[part.entry]), &state, sizeof state});
+  changes.push_back({reinterpret_cast<char *>(&sends->of[part.entry]), &address, sizeof address});
   changes.push_back({reinterpret_cast<char *>(&sends->number), &number, sizeof number});
-  Status status = memory.change(changes);
-  // Kernels may have found it, or will when a copy comes late: it leaves behind that.
-  if (status.ok())
-    entries[part.entry] = &part;
-  else
-    (void)leave(part).ok();
-  return status;
+  // Kernels may find it whatever becomes of the copies: one may come late.
+  entries[part.entry] = &part;
+  part.mayBeInTable = true;
+  return memory.change(changes);
 }
 
 /// Out of it.
-Status CudaParts::leave(const PairPart &part) {
+Status CudaParts::leave(PairPart &part) {
   constexpr uint64_t none = 0;
   Status status =
       memory.upload(reinterpret_cast<char *>(&sends->of[part.entry]), &none, sizeof none);
-  if (status.ok())
-    entries[part.entry] = nullptr;
+  if (!status.ok())
+    return status;
+  entries[part.entry] = nullptr;
+  part.mayBeInTable = false;
   return status;
+}
+
+/// The peer hears of it here, and may be matched with it at once.
+Status CudaParts::add(PairPart &part) {
+  std::lock_guard lock(mutex);
+  Status added = matching.add(part.party);
+  return added.ok() || added.code() == StatusCode::Again ? added : failed(added);
+}
+
+/// What has come to nothing: out of the matching, the table, the memory.
+void CudaParts::takeBack(PairPart &part) noexcept {
+  std::unique_lock lock(mutex);
+  if (part.party.serial != 0)
+    matching.remove(part.party);
+  lock.unlock();
+  try {
+    if (part.mayBeInTable)
+      (void)leave(part).ok();
+  } catch (const std::bad_alloc &) { // the entry stays taken
+  }
+  lock.lock();
+  part.party.kept.clear();
+  all.erase(&part);
 }
 
 StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
@@ -289,30 +335,21 @@ StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
     status = morePinned();
   if (!status.ok())
     return status;
-  auto made = allocate(terms);
-  if (!made.ok())
-    return made.status();
-  PairPart &part = *made->part;
-  // From here on kernels find a send, and others may store to a receive.
-  status = put(*made);
-  if (status.ok() && !terms.isSend)
+  // Taken back whatever fails or throws, until it is made.
+  const auto undo = [this](PairPart *refused) { takeBack(*refused); };
+  std::unique_ptr<PairPart, decltype(undo)> part(&keep(terms), undo);
+  status = place(*part, terms.buffer);
+  if (!status.ok())
+    return status;
+  // Others may store to a receive from here on.
+  if (!terms.isSend)
     hasReceives.store(true, std::memory_order_relaxed);
-  std::unique_lock lock(mutex);
-  Status added = status.ok() ? matching.add(part.party) : status;
-  if (added.ok()) {
-    all.emplace(part.party.serial, std::move(made->part));
-    connect();
-    return static_cast<DevicePart *>(&part);
-  }
-  // Undone in reverse: the matching, the table, the memory.
-  if (part.party.serial != 0)
-    matching.remove(part.party);
-  lock.unlock();
-  if (status.ok() && terms.isSend)
-    (void)leave(part);
-  lock.lock();
-  part.party.kept.clear();
-  return added.code() == StatusCode::Again || !status.ok() ? added : failed(added);
+  status = add(*part);
+  if (!status.ok())
+    return status;
+  std::lock_guard lock(mutex);
+  connect();
+  return static_cast<DevicePart *>(part.release());
 }
 
 StatusOr<device::Sends *> CudaParts::sendsOfAll() {
@@ -442,10 +479,13 @@ Status CudaParts::release(PairPart &part) {
   {
     std::lock_guard lock(mutex);
     matching.remove(part.party);
-    all.erase(part.party.serial);
+    all.erase(&part);
   }
   // Some request may lack them. It is freed, whatever comes of that: who needs them tries again.
-  (void)clearWords().ok();
+  try {
+    (void)clearWords().ok();
+  } catch (const std::bad_alloc &) {
+  }
   return {};
 }
 
@@ -456,7 +496,7 @@ StatusOr<bool> CudaParts::isOver() {
   std::vector<const PairPart *> parts;
   {
     std::lock_guard lock(mutex);
-    for (const auto &[serial, part] : all)
+    for (const auto &[key, part] : all)
       parts.push_back(part.get());
   }
   for (const PairPart *part : parts) {
@@ -481,8 +521,8 @@ std::string CudaParts::describe(const GivingUp &where, const std::string &collec
   std::string request = collective.empty() ? "a partitioned request that is freed" : collective;
   std::string peer = "rank " + std::to_string(where.obstacle.peer);
   std::string lack;
-  for (const auto &[serial, part] : all) {
-    if (static_cast<uint32_t>(serial) != where.context.instruction)
+  for (const auto &[key, part] : all) {
+    if (static_cast<uint32_t>(part->party.serial) != where.context.instruction)
       continue;
     request = describe(*part);
     if (part->lacksWords)

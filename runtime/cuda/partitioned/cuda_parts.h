@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +39,8 @@ public:
                             .peer = terms.peer,
                             .tag = terms.tag,
                             .shape = terms.shape,
-                            .reference = 0} {}
+                            .reference = 0,
+                            .bound = partitioned::Notices(terms.isSend ? 0 : 1)} {}
 
   Status start(void *stream) override;
   Status mark(plan::Range range, void *stream) override;
@@ -53,6 +55,7 @@ public:
   device::Peer *peer = nullptr;      // pinned
   device::Cut cut{};                 // of a send
   uint32_t entry = 0;                // of a send: in Sends
+  bool mayBeInTable = false;         // likewise
   uint64_t waits = 0;                // that were put into streams, captured or not
   // Under the owner's lock.
   bool isConnected = false, isFreedTold = false, lacksWords = false;
@@ -111,15 +114,13 @@ private:
   Status clearWords();
   Status recycle();
   Status morePinned();
-  /// A request, and what its words on the device are to be.
-  struct Made {
-    std::unique_ptr<PairPart> part;
-    device::State state;
-    uint64_t bytes; // of all its words: those behind the state are zero
-  };
-  StatusOr<Made> allocate(const partitioned::Terms &terms);
-  Status put(const Made &made);
-  Status leave(const PairPart &part);
+  PairPart &keep(const partitioned::Terms &terms);
+  bool takePiece(PairPart &part, uint64_t bytes);
+  Status place(PairPart &part, char *buffer);
+  Status put(PairPart &part, const device::State &state, uint64_t bytes);
+  Status leave(PairPart &part);
+  Status add(PairPart &part);
+  void takeBack(PairPart &part) noexcept;
   Status tend(const PairPart &part);
   void connect();
   Status connect(PairPart &part);
@@ -159,8 +160,8 @@ private:
   std::unique_ptr<ArrivalWords> words;
   ArenaSpace::Piece wordsPiece{};
   std::vector<device::Peer *> freePeers;
-  std::vector<Remains> remains;
-  std::unordered_map<uint64_t, std::unique_ptr<PairPart>> all; // by serial
+  std::list<Remains> inUse, remains; // of requests, and of those that are freed
+  std::unordered_map<const PairPart *, std::unique_ptr<PairPart>> all;
   partitioned::Matching matching;
 };
 

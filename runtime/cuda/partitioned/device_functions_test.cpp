@@ -488,9 +488,9 @@ TEST(ArrivalWords, AreTakenAgainOnlyWhenTheyAreZero) {
   words.giveBack(*all);
   EXPECT_FALSE(words.take(1));
   const auto used = words.takeUsed();
-  ASSERT_EQ(used.size(), 1u);
+  ASSERT_TRUE(used);
   EXPECT_FALSE(words.take(1)) << "they are being cleared";
-  words.cleared(used[0]);
+  words.cleared(*used);
   EXPECT_TRUE(words.take(128));
 }
 
@@ -499,9 +499,9 @@ TEST(ArrivalWords, AreClearedByOneThreadAtATime) {
   words.giveBack(*words.take(128));
   // Both are about to clear what was given back. One is faster, and a receive takes the words.
   const auto ofFirst = words.takeUsed(), ofSecond = words.takeUsed();
-  ASSERT_EQ(ofFirst.size(), 1u);
-  EXPECT_TRUE(ofSecond.empty()) << "it would clear what the receive waits for";
-  words.cleared(ofFirst[0]);
+  ASSERT_TRUE(ofFirst);
+  EXPECT_FALSE(ofSecond) << "it would clear what the receive waits for";
+  words.cleared(*ofFirst);
   EXPECT_TRUE(words.take(128));
   EXPECT_FALSE(words.take(1));
 }
@@ -509,10 +509,33 @@ TEST(ArrivalWords, AreClearedByOneThreadAtATime) {
 TEST(ArrivalWords, ThatCouldNotBeClearedAreToBeCleared) {
   cuda::ArrivalWords words(1024);
   words.giveBack(*words.take(128));
-  words.giveBack(words.takeUsed().at(0));
+  words.giveBack(*words.takeUsed());
   EXPECT_FALSE(words.take(1));
-  words.cleared(words.takeUsed().at(0));
+  words.cleared(*words.takeUsed());
   EXPECT_TRUE(words.take(128));
+}
+
+/// Whatever is taken, and is being cleared, can be given back without memory.
+TEST(ArrivalWords, HaveRoomToBeGivenBack) {
+  cuda::ArrivalWords words(64 << 10);
+  std::vector<cuda::ArrivalWords::Range> taken;
+  std::mt19937_64 random(printedSeed());
+  for (int i = 0; i < 2000; ++i) {
+    if (random() % 3 != 0) {
+      if (const auto range = words.take(1 + random() % 100))
+        taken.push_back(*range);
+    } else if (const auto range = words.takeUsed()) {
+      if (random() % 2 == 0)
+        words.cleared(*range);
+      else
+        taken.push_back(*range);
+    }
+    if (!taken.empty() && random() % 2 == 0) {
+      words.giveBack(taken.back());
+      taken.pop_back();
+    }
+    ASSERT_GE(words.roomForUsed(), taken.size());
+  }
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <new>
 
 namespace occl::cuda {
 
@@ -50,6 +51,7 @@ Status CudaParts::connectReceive(PairPart &part, const Counterpart &sender) {
   part.peer->arrived = reinterpret_cast<uint64_t *>(memory.onDevice() + offset);
   part.peer->started = &theirs->peerStarted;
   part.peer->cut = cut;
+  // Nothing of this may come to nothing: it is not tried again.
   connected(part);
   matching.bind(part.party, offset);
   return {};
@@ -92,12 +94,15 @@ Status CudaParts::connect(PairPart &part) {
 }
 
 void CudaParts::connect() {
-  Status status = matching.lookAtAll();
-  for (const auto &[serial, part] : all)
-    if (Status connected = connect(*part); status.ok())
-      status = connected;
-  if (!status.ok())
-    fabric.fail(status);
+  try {
+    Status status = matching.lookAtAll();
+    for (const auto &[key, part] : all)
+      if (Status connected = connect(*part); status.ok())
+        status = connected;
+    if (!status.ok())
+      fabric.fail(status);
+  } catch (const std::bad_alloc &) { // the next look goes on with it
+  }
 }
 
 void CudaParts::tidy() {
