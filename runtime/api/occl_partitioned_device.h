@@ -75,8 +75,8 @@ OCCL_API occlResult_t occlPstartOn(occlPart_t part, void *stream);
  * wait. */
 OCCL_API occlResult_t occlPreadyOn(occlPart_t part, int64_t first, int64_t last, void *stream);
 
-/* What follows in the stream finds the epoch begun by the other side: of a send, marks will find
- * the receiver there and send at once. Not needed for anything. */
+/* Of a send that has an epoch: what follows in the stream finds it begun by the receiver, so marks
+ * send at once. Not needed for anything. Of a receive it does nothing. */
 OCCL_API occlResult_t occlPprepareOn(occlPart_t part, void *stream);
 
 /* The end of the epoch. Of a send: all partitions have been marked, and what follows may change the

@@ -378,6 +378,13 @@ PartWait CudaParts::waitOf(const PairPart &part) const {
           watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
 }
 
+StatusOr<bool> CudaParts::isCapturing(void *stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  Status status = toStatus(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &capture),
+                           "looking at the stream");
+  return status.ok() ? StatusOr<bool>(capture != cudaStreamCaptureStatusNone) : status;
+}
+
 template <class Launch>
 Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
                            const char *what) {
@@ -388,14 +395,13 @@ Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const
   if (Status tended = tend(part); !tended.ok())
     return tended;
   auto *const into = static_cast<cudaStream_t>(stream);
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  const auto isCaptured = isCapturing(into);
   // A captured launch runs at replays, and does not hold its stream.
-  Status status = toStatus(cudaStreamIsCapturing(into, &capture), "looking at the stream");
   const auto launchNow = [&] { return toStatus(static_cast<cudaError_t>(launch()), what); };
-  if (!status.ok() || capture != cudaStreamCaptureStatusNone)
-    return status.ok() ? launchNow() : status;
+  if (!isCaptured.ok() || *isCaptured)
+    return isCaptured.ok() ? launchNow() : isCaptured.status();
   unsigned long long number = 0;
-  status = toStatus(cudaStreamGetId(into, &number), "asking which stream it is");
+  Status status = toStatus(cudaStreamGetId(into, &number), "asking which stream it is");
   if (status.ok())
     status = useStream(into, number);
   // A wait leaves a connection for what it waits for.
@@ -448,7 +454,12 @@ Status CudaParts::wait(PairPart &part, void *stream) {
                                  : launchReceiveWait(waitOf(part), stream);
       },
       "launching the wait of a partitioned request");
-  part.waits += status.ok() ? 1 : 0;
+  if (!status.ok())
+    return status;
+  ++part.waits;
+  OnDevice on(memory.device());
+  const auto isCaptured = isCapturing(stream);
+  part.hasCapturedWait |= !isCaptured.ok() || *isCaptured;
   return status;
 }
 
@@ -503,8 +514,8 @@ StatusOr<bool> CudaParts::isOver() {
     const auto epochs = epochsOf(part->onDevice);
     if (!epochs.ok())
       return epochs.status();
-    // An epoch is open, and a wait for it is in a stream.
-    if (epochs->started > epochs->ended && part->waits > epochs->ended)
+    // An epoch is open, and a wait for it is in a stream, or may be, by a replay.
+    if (epochs->started > epochs->ended && (part->hasCapturedWait || part->waits > epochs->ended))
       return false;
   }
   return true;
@@ -537,7 +548,7 @@ std::string CudaParts::describe(const GivingUp &where, const std::string &collec
         "",
         " marks or asks for a partition that there is not: ",
         " marks a partition twice: ",
-        " marks a partition without an epoch: ",
+        " marks or prepares a partition without an epoch: ",
         " marks what has no partitions to be marked, or asks for what does not arrive: partition ",
         " starts it while its last epoch has not ended"};
     const uint64_t kind = std::min<uint64_t>(where.context.tile, std::size(kWhat) - 1);

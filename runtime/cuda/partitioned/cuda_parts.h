@@ -57,6 +57,7 @@ public:
   uint32_t entry = 0;                // of a send: in Sends
   bool mayBeInTable = false;         // likewise
   uint64_t waits = 0;                // that were put into streams, captured or not
+  bool hasCapturedWait = false;      // whose replays nobody counts
   // Under the owner's lock.
   bool isConnected = false, isFreedTold = false, lacksWords = false;
 };
@@ -132,6 +133,7 @@ private:
   Words *wordsIn(uint32_t rank, uint64_t offsetAndOne, uint64_t number) const;
   Status damaged(const PairPart &part) const;
   Status failed(const Status &cause) const;
+  static StatusOr<bool> isCapturing(void *stream);
   template <class Launch>
   Status launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
                   const char *what);

@@ -92,12 +92,16 @@ private:
   __device__ bool look(const Part &part, uint32_t peer, const Describe &describe) {
     if (__any_sync(~0u, threadIdx.x == 0 && isMisused(part)))
       return false;
-    // Memory of the host, so rarely: each look takes some microseconds.
-    const uint64_t isFreed = looks++ % 64 == 0 ? device::acquireWord(&part.s->host->isFreed) : 0;
+    // Memory of the host, so rarely: each look takes some microseconds. The peer may have it all
+    // before this rank's own words say so: what is lacking is looked at when it has been freed for
+    // a while.
+    if (looks++ % kLooksApart == 0 &&
+        __any_sync(~0u, device::acquireWord(&part.s->host->isFreed) != 0))
+      ++looksFreed;
     const Verdict verdict = watch.look(threadIdx.x == 0 ? peer : ~0u);
     if (verdict == Verdict::Abort)
       return false;
-    if (!__any_sync(~0u, isFreed != 0) && verdict != Verdict::Late)
+    if (looksFreed < 2 && verdict != Verdict::Late)
       return true;
     // Freed comes after the last thing that the peer did: was it what is waited for?
     bool isOver = true;
@@ -125,9 +129,11 @@ private:
     giveUp(wait.bound, where);
   }
 
+  static constexpr uint32_t kLooksApart = 64;
+
   const PartWait &wait;
   WarpWatch watch;
-  uint32_t looks = 0;
+  uint32_t looks = 0, looksFreed = 0;
 };
 
 /// What a send still waits for, one thread: the program's first mark that is missing, or the peer.
@@ -207,6 +213,8 @@ __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wa
 __global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait) {
   Part part({wait.state});
   Bounded bounded(wait);
+  if (threadIdx.x == 0 && device::loadWord(&part.s->done) >= part.e)
+    part.misused(Misuse::NoEpoch, 0);
   if (bounded.isTooLate(part))
     return;
   const auto hasStarted = [&] { return part.hasCredit(true); };

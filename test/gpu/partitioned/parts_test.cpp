@@ -207,6 +207,60 @@ TEST_F(Parts, GraphsAreReplayed) {
   });
 }
 
+/// Rank 0 destroys its communicator while a replay of it waits for the others, which are late.
+TEST_F(Parts, TheEndWaitsForReplays) {
+  if (n() < 2)
+    GTEST_SKIP() << "needs two ranks";
+  occlConfig_t config = smallConfig();
+  std::vector<occlComm_t> own(n());
+  ASSERT_EQ(occlCommInitAll(own.data(), n(), &config), occlSuccess) << occlGetLastError();
+  std::vector<std::unique_ptr<Ring>> rings;
+  for (uint32_t rank = 0; rank < n(); ++rank) {
+    cudaSetDevice(static_cast<int>(rank % devices));
+    EXPECT_EQ(loadUserKernels(), cudaSuccess);
+    rings.push_back(std::make_unique<Ring>(own[rank], rank, n(), RingShape{4, 4, 1 << 16}));
+  }
+  std::barrier met(static_cast<ptrdiff_t>(n()));
+  inThreads([&](uint32_t rank) -> std::string {
+    const cudaStream_t stream = streamOf(rank);
+    Ring &ring = *rings[rank];
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    ring.start(stream);
+    ring.produce(stream, 1, Marker::Block);
+    ring.expect(occlPwaitOn(ring.receive, stream), "occlPwaitOn");
+    ring.expect(occlPwaitOn(ring.send, stream), "occlPwaitOn");
+    ring.expect(cudaStreamEndCapture(stream, &graph), "ending the capture");
+    ring.expect(cudaGraphInstantiate(&exec, graph, 0), "instantiating");
+    for (int replay = 0; replay < 2; ++replay)
+      ring.expect(cudaGraphLaunch(exec, stream), "replaying");
+    std::string wrong = ring.finish(stream);
+    met.arrive_and_wait();
+    if (rank != 0)
+      ring.expect(launchDelay(stream, 300), "waiting");
+    ring.expect(cudaGraphLaunch(exec, stream), "replaying");
+    met.arrive_and_wait();
+    if (rank == 0) {
+      ring.expect(occlCommDestroy(own[0]), "occlCommDestroy");
+      ring.forget();
+      cudaStreamSynchronize(stream);
+    } else if (wrong.empty()) {
+      wrong = ring.finish(stream) + occlCommGetLastError(own[rank]);
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    return wrong.empty() ? ring.wrong() : wrong;
+  });
+  for (uint32_t rank = 1; rank < n(); ++rank) {
+    rings[rank]->free();
+    EXPECT_EQ(rings[rank]->wrong(), "");
+  }
+  rings.clear();
+  for (uint32_t rank = 1; rank < n(); ++rank)
+    EXPECT_EQ(occlCommDestroy(own[rank]), occlSuccess) << occlGetLastError();
+}
+
 /// Several requests of a rank with the same tag and others, started and awaited in other orders.
 TEST_F(Parts, RequestsDoNotWaitForEachOther) {
   const std::vector<RingShape> shapes(6, {2, 3, 6 * 1000});
@@ -314,6 +368,21 @@ INSTANTIATE_TEST_SUITE_P(Each, PartsMisused,
                          testing::Values(Misused::OutOfRange, Misused::Twice,
                                          Misused::TwiceAfterAll, Misused::WithoutEpoch,
                                          Misused::Receive));
+
+/// Of a receive it does nothing, also without one.
+TEST_F(Parts, APreparedSendHasAnEpoch) {
+  onRing({4, 4, 4096}, [&](uint32_t rank, Ring &ring) -> std::string {
+    const cudaStream_t stream = streamOf(rank);
+    ring.expect(occlPprepareOn(ring.receive, stream), "occlPprepareOn");
+    ring.start(stream);
+    ring.produce(stream, 1, Marker::Block);
+    ring.waitAndCheck(stream, 1);
+    if (rank == 0)
+      ring.expect(occlPprepareOn(ring.send, stream), "occlPprepareOn");
+    const std::string why = failureAfter(rank);
+    return why.find("without an epoch: 0") != std::string::npos ? ring.wrong() : "not: " + why;
+  });
+}
 
 TEST_F(Parts, AMissingMarkIsNamedAtTheDeadline) {
   startWithTimeout(500);

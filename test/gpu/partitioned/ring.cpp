@@ -39,7 +39,8 @@ void Ring::make(RingShape other) {
 }
 
 Ring::~Ring() {
-  occlMemFree(comm, place);
+  if (comm)
+    occlMemFree(comm, place);
   cudaFree(source);
   cudaFree(different);
 }

@@ -54,6 +54,8 @@ public:
   void make(RingShape other);
   /// Frees both, which have ended.
   void free();
+  /// Its communicator has been destroyed, and what it had of that with it.
+  void forget() { comm = nullptr; }
 
   occlPart_t send = nullptr, receive = nullptr;
   uint64_t *different = nullptr; // of what was checked
