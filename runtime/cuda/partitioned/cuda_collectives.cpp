@@ -329,7 +329,6 @@ Status CudaCollectives::wait(CollectivePart &part, cudaStream_t stream) {
 
 Status CudaCollectives::release(CollectivePart &part) {
   OnDevice on(memory.device());
-  std::lock_guard makes(making);
   const auto epochs = transfers.epochsOf(part.onDevice);
   if (!epochs.ok())
     return epochs.status();
@@ -337,6 +336,10 @@ Status CudaCollectives::release(CollectivePart &part) {
                       epochs->started == part.started;
   if (!isOver && !fabric.failed())
     return invalid(part.subjectOfEpoch() + ", has not ended: its wait ends before it is freed");
+  // Where only streams have waited for its calls nobody has seen that they are complete. Callbacks
+  // of other calls are called here, so without the lock.
+  residents.settleComplete();
+  std::lock_guard makes(making);
   if (isOver) { // else, after a failure, kernels may still look at its words
     residents.forget(part.spec.id, part.gates);
     space.release(part.piece);
