@@ -221,8 +221,9 @@ TEST(Several, HaveWhatArrivedBeforeAFailure) {
     code = MPIX_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
   ASSERT_EQ(firstOf({code, requests[0]->code}), MPI_SUCCESS) << MPIX_Error_text();
   MPI_Barrier(comm);
-  if (rank == 0)
+  if (rank == 0) {
     EXPECT_EQ(occlCommAbort(requests[0]->at->occl), occlSuccess);
+  }
   EXPECT_EQ(MPIX_Wait(&requests[1], MPI_STATUS_IGNORE), MPI_ERR_OTHER);
   EXPECT_EQ(firstOf({MPIX_Parrived(requests[0], 0, &flag), 1 - flag}), MPI_SUCCESS)
       << MPIX_Error_text();
