@@ -301,8 +301,13 @@ TEST_F(PartitionedCollectiveHomes, HoldAnEpochEach) {
     }
   }
   startBut(0, 0);
-  markBut(0);
   startBut(1, 0);
+  // The marks of the others come when the last one has ended.
+  const size_t last = number - 1;
+  ASSERT_EQ(occlPreadyRange(all[0][last], 0, 3), occlSuccess) << lastText();
+  ASSERT_EQ(occlPwait(all[1][last]), occlSuccess) << lastText();
+  for (size_t i = 1; i < last; ++i)
+    ASSERT_EQ(occlPreadyRange(all[0][i], 0, 3), occlSuccess) << lastText();
   for (uint32_t r : {1, 0})
     waitForBut(r, 0);
   for (int epoch = 1; epoch <= 2; ++epoch) {
