@@ -58,7 +58,8 @@ bool isBusyOnDevice(std::shared_ptr<Comm> comm, occlComm_t own) {
 }
 
 void awaitIdle(occlComm_t own) {
-  while (isBusy(own) && !*occlCommGetLastError(own))
+  int busy = 1;
+  while (occlCommIsBusy(own, &busy) == occlSuccess && busy != 0 && !*occlCommGetLastError(own))
     std::this_thread::sleep_for(1ms);
 }
 

@@ -151,8 +151,13 @@ TEST(Processes, HearOfOneThatEndsBeforeAllHaveCome) {
 
 /// Rank 0 is the one that has made the id. The child keeps none of what tells the others.
 TEST(Processes, HearOfOneThatIsKilledBeforeAllHaveComeAndLeavesAChild) {
-  auto *isOver = new (mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<bool>(false);
+  struct Shared {
+    std::atomic<bool> isOver{false};
+    std::atomic<int> numBegun{0};
+  };
+  auto *shared =
+      new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+          Shared;
   for (const int killed : {0, 1}) {
     const SharedId id;
     Processes processes(2, [&](uint32_t r) -> std::string {
@@ -160,10 +165,13 @@ TEST(Processes, HearOfOneThatIsKilledBeforeAllHaveComeAndLeavesAChild) {
       ncclComm_t comm = nullptr;
       if (ncclCommInitRank(&comm, 3, id.get(rank), rank) != ncclSuccess) // the third does not come
         return where("ncclCommInitRank");
-      usleep(100000); // until both are there
+      // Until both have begun, and have had time to reach the root.
+      for (++shared->numBegun; shared->numBegun % 2 != 0;)
+        usleep(1000);
+      usleep(500000);
       if (rank == killed) {
         if (fork() == 0) {
-          for (int i = 0; i < 60000 && !*isOver; ++i)
+          for (int i = 0; i < 60000 && !shared->isOver; ++i)
             usleep(1000);
           _exit(0);
         }
@@ -178,7 +186,7 @@ TEST(Processes, HearOfOneThatIsKilledBeforeAllHaveComeAndLeavesAChild) {
     EXPECT_EQ(processes.join(static_cast<uint32_t>(1 - killed)), 0)
         << processes.wrong(static_cast<uint32_t>(1 - killed));
   }
-  *isOver = true;
+  shared->isOver = true;
 }
 
 TEST(Processes, ExitWithCommunicatorsThatTheyLeak) {

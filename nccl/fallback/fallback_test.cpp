@@ -166,16 +166,19 @@ TEST(Fallback, BlocksAsTheProgramWantsIt) {
 
 /// One thread waits in the other library's state, and another one ends what it waits for.
 TEST(Fallback, AsksNothingOfACommunicatorThatWasAborted) {
-  auto prepare = [](int rank) {
+  const std::string log = ::testing::TempDir() + "other_nccl_log_of_finalize";
+  auto prepare = [&](int rank) {
     becomeMachine(rank);
     setenv("OTHER_NCCL_FINALIZES_FOR_EVER", "1", 1);
+    setenv("OTHER_NCCL_LOG", (log + std::to_string(rank)).c_str(), 1);
   };
-  eachProcess(2, prepare, [](ncclComm_t comm, int rank) -> std::string {
+  eachProcess(2, prepare, [&](ncclComm_t comm, int rank) -> std::string {
     if (std::string wrong = allReduce(comm, rank, 2); !wrong.empty())
       return wrong;
     ncclResult_t finalized = ncclSuccess;
     std::thread waits([&] { finalized = ncclCommFinalize(comm); });
-    usleep(50000);
+    while (contents(log + std::to_string(rank)).find("ncclCommFinalize") == std::string::npos)
+      usleep(1000);
     std::string wrong = ncclCommAbort(comm) == ncclSuccess ? "" : where("ncclCommAbort");
     waits.join();
     return wrong.empty() && finalized != ncclInvalidUsage

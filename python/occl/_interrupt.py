@@ -44,7 +44,11 @@ def call(end_call: Callable[[], object], function: Callable[..., int], *argument
         _watch(now)
     try:
         with _lock:
-            if _arrived.poll(0):
+            try:
+                has_come = bool(_arrived.poll(0))
+            except RuntimeError:  # a handler of signals that has interrupted this very poll
+                has_come = _pipe is not None
+            if has_come:
                 _take()
             _end_call = end_call
         return function(*arguments)

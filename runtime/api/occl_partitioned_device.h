@@ -45,11 +45,12 @@
  *   send, or occlPprepareOn before the marks, comes first.
  * - occlPcollInit is occlAgain beyond as many requests as half of the communicator's connection
  *   sets (64 with memory enough, see gpu.md), on all ranks alike. Where a rank has no memory left
- * it is occlAgain, or occlSystemError, on that rank alone, and the text says so: other ranks may
- * have the request. Then the program makes memory free there, and makes the same again before any
- *   other, which is occlInvalidArgument. occlPstartOn is occlAgain when calls after streams
- *   hold all of the rest, and nothing was done. Until an epoch has ended at most 255 calls that
- *   were started after it are executed.
+ *   it is occlAgain, or occlSystemError, on that rank alone, and the text says so: other ranks may
+ *   have the request. Unless all are refused, the program makes memory free there, and makes the
+ *   same again before any other: another one in its place fails the communicator (occlMismatch),
+ *   if it differs in kind, count, type, operation, plan or rounds. occlPstartOn is occlAgain when
+ *   calls after streams hold all of the rest, and nothing was done. Until an epoch has ended at
+ *   most 255 calls that were started after it are executed.
  * - occlInvalidArgument: scalars; averages of float16 and fp8; in place with a plan that is not
  *   valid so; more than 65,536 partitions of a buffer; plans compiled with --direct; ranks on
  *   several machines.

@@ -1,7 +1,6 @@
 // Threads for callbacks that may block: more while some do, fewer after a quiet time.
 #include "runtime/queue/callback_threads.h"
 
-#include "runtime/sync/background_thread.h"
 
 #include <new>
 #include <optional>
@@ -48,7 +47,7 @@ Status CallbackThreads::addThread() {
     return {StatusCode::SystemError, "all threads for callbacks are busy"};
   Threads one(1);
   try {
-    one.front() = startInBackground([this, self = one.begin()] { loop(self); });
+    one.front() = Thread([this, self = one.begin()] { loop(self); });
   } catch (const std::system_error &error) {
     return systemError("starting a thread for callbacks", error.code().value());
   }

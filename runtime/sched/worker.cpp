@@ -2,7 +2,6 @@
 #include "runtime/sched/worker.h"
 
 #include "runtime/sync/atomic.h"
-#include "runtime/sync/background_thread.h"
 #include "runtime/sync/thread.h"
 
 #include <system_error>
@@ -28,7 +27,7 @@ constexpr auto kNeglect = 50ms;
 StatusOr<std::unique_ptr<Worker>> Worker::start(Device &device, bool isFirst) {
   std::unique_ptr<Worker> worker(new Worker(device, isFirst));
   try {
-    worker->thread = startInBackground([self = worker.get()] { self->loop(); });
+    worker->thread = Thread([self = worker.get()] { self->loop(); });
   } catch (const std::system_error &error) {
     return systemError("starting an executor thread", error.code().value());
   }

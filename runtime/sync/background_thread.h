@@ -27,8 +27,9 @@ private:
   sigset_t before;
 };
 
-/// Signals are for the threads that the program has made for them. std::system_error if there can
-/// be no thread.
+/// Signals are for the threads that the program has made for them. Not for threads that call back:
+/// what these start, processes too, would have them blocked. std::system_error if there can be no
+/// thread.
 template <class Body> Thread startInBackground(Body body) {
   const SignalsBlocked whileItStarts;
   return Thread(std::move(body));

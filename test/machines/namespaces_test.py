@@ -179,10 +179,11 @@ class Faults(unittest.TestCase):
                 any_socket.getsockopt(socket.IPPROTO_TCP, 44)  # TCP_RTO_MAX_MS
             except OSError:
                 self.skipTest("the kernel's pauses double without end")
-        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, "seconds", "7", variables={"OCCL_LINK_TIMEOUT_MS": "5000"})
+        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, "seconds", "11",
+                       variables={"OCCL_LINK_TIMEOUT_MS": "10000"})
         awaitBegin(job)
         setLink("b", "down")
-        time.sleep(3.8)
+        time.sleep(6.5)
         setLink("b", "up")
         status, out, errors = end(job)
         self.assertEqual(status, 0, out + errors)

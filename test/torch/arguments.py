@@ -127,12 +127,12 @@ def case_batch_left_open(c: Context) -> None:
     group = dist.new_group()
     group._start_coalescing(torch.device("cpu"))
     seen = []
-    for i in range(300):
+    for i in range(5000):
         x = torch.full((10,), float(i))
         dist.broadcast(x, 0, group=group)
         seen.append(weakref.ref(x))
         del x
-    _until(lambda: _alive(seen) < 150, lambda: f"{_alive(seen)} tensors are kept")
+    _until(lambda: _alive(seen) < 4500, lambda: f"{_alive(seen)} tensors are kept")
     dist.destroy_process_group(group)
     del group
     _until(lambda: not _alive(seen), lambda: f"{_alive(seen)} tensors are kept by no group")

@@ -9,13 +9,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <fcntl.h>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <new>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -48,30 +45,29 @@ struct flock oneByte(short type, uint32_t byte) {
   return range;
 }
 
-/// Whether the kernel's list has a lock of this process on that file.
-bool isLockedByThisProcess(const LockableFile::Id &id) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE *)> locks(std::fopen("/proc/locks", "re"),
-                                                         std::fclose);
-  char line[256];
-  while (locks && std::fgets(line, sizeof line, locks.get())) {
-    int process = 0;
-    unsigned deviceMajor = 0, deviceMinor = 0;
-    unsigned long inode = 0;
-    // "7: POSIX  ADVISORY  WRITE 17 00:1b:4711 3 3"
-    if (std::sscanf(line, "%*d: POSIX %*s %*s %d %x:%x:%lu", &process, &deviceMajor, &deviceMinor,
-                    &inode) == 4 &&
-        process == getpid() && inode == id.second && deviceMajor == major(id.first) &&
-        deviceMinor == minor(id.first))
-      return true;
-  }
-  return false;
+/// Whether another copy of the library in this process holds a byte of [begin, end); 0: no end. The
+/// kernel names one holder of a range, so both sides of another process's are looked at.
+bool isHeldByOtherCopy(int file, off_t begin, off_t end) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = begin;
+  range.l_len = end == 0 ? 0 : end - begin;
+  // Locks of the process itself are in the way of those of a descriptor.
+  if (fcntl(file, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK)
+    return false;
+  if (range.l_pid == getpid())
+    return true;
+  const off_t behind = range.l_start + range.l_len;
+  return (range.l_start > begin && isHeldByOtherCopy(file, begin, range.l_start)) ||
+         (range.l_len != 0 && (end == 0 || behind < end) && isHeldByOtherCopy(file, behind, end));
 }
 
 /// Closes the file, of which this copy of the library holds nothing any more, unless another copy
 /// in this process does: closing it would make that one's ranks look dead. Then it stays open.
-void closeUnlessHeld(Descriptor file, const LockableFile::Id &id) {
+void closeUnlessHeld(Descriptor file) {
   alignas(Descriptor) std::byte neverDestroyed[sizeof(Descriptor)];
-  if (isLockedByThisProcess(id))
+  if (isHeldByOtherCopy(file.get(), 0, 0))
     new (neverDestroyed) Descriptor(std::move(file));
 }
 
@@ -120,7 +116,7 @@ LockableFile::~LockableFile() {
   std::lock_guard lock(files.mutex);
   auto found = files.byId.find(id);
   if (found == files.byId.end()) { // also in a forked child
-    closeUnlessHeld(std::move(file), id);
+    closeUnlessHeld(std::move(file));
     return;
   }
   if (held) {
@@ -137,8 +133,8 @@ LockableFile::~LockableFile() {
   std::vector<Descriptor> unused = std::move(found->second.unused);
   files.byId.erase(found);
   for (Descriptor &each : unused)
-    closeUnlessHeld(std::move(each), id);
-  closeUnlessHeld(std::move(file), id);
+    closeUnlessHeld(std::move(each));
+  closeUnlessHeld(std::move(file));
 }
 
 } // namespace occl::bootstrap

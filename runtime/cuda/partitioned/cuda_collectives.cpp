@@ -122,18 +122,16 @@ StatusOr<DevicePart *> CudaCollectives::make(const CollectiveTerms &terms) {
   std::lock_guard makes(making);
   if (Status numbered = giveNumber(*part); !numbered.ok())
     return numbered;
-  const auto before = std::exchange(owed, part->signature);
   const auto undo = [this](CollectivePart *refused) { takeBack(*refused); };
   std::unique_ptr<CollectivePart, decltype(undo)> made(part.get(), undo);
   Status status = place(*part, (*bound)->program());
   if (status.ok())
     status = residents.prepare(part->order());
   if (!status.ok())
-    return refused(*part, status, before);
+    return refused(*part, status);
   std::lock_guard lock(mutex);
   all[nextNumber] = std::move(part);
   ++nextNumber;
-  owed.reset();
   return static_cast<DevicePart *>(made.release());
 }
 
@@ -146,16 +144,14 @@ void CudaCollectives::takeBack(CollectivePart &part) {
 }
 
 /// Other ranks, where the terms are as good and memory is left, have a request of this number.
-Status CudaCollectives::refused(const CollectivePart &part, const Status &why,
-                                const std::optional<LaneSignature> &before) {
-  if (why.code() == StatusCode::InvalidArgument || why.code() == StatusCode::InvalidPlan) {
-    owed = before;
+/// If this rank makes another in its place, that is found by what both say at its first epoch.
+Status CudaCollectives::refused(const CollectivePart &part, const Status &why) {
+  if (why.code() == StatusCode::InvalidArgument || why.code() == StatusCode::InvalidPlan)
     return why;
-  }
   const bool isNamed = why.message().find(part.subject) != std::string::npos;
   return {why.code(), (isNamed ? "" : part.subject + ": ") + why.message() +
-                          ". Other ranks may have made it: make it again, before any other "
-                          "partitioned collective of this communicator"};
+                          ". Other ranks may have made it: unless all are refused, make it "
+                          "again, before any other partitioned collective of this communicator"};
 }
 
 /// What kernels have of it, in the rank's own memory.
@@ -223,10 +219,6 @@ Status CudaCollectives::giveNumber(CollectivePart &part) {
   part.spec.id = transport::partitionedIdOf(nextNumber);
   part.subject += ", request " + std::to_string(nextNumber);
   part.spec.name = part.subject;
-  if (owed && *owed != part.signature)
-    return invalid(part.subject + " was refused on this rank for want of memory, and other ranks "
-                                  "may have made it: make that one again, of the same kind, count, "
-                                  "type, operation, plan and rounds, before another");
   return {};
 }
 

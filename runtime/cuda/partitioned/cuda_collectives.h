@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -74,7 +73,7 @@ public:
   /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
   /// number. InvalidArgument; Again: there are as many as can have an epoch at a time, on all ranks
   /// alike; or no room is left for its words, here: then, and after SystemError, the same is made
-  /// before any other, which is InvalidArgument; why the communicator has failed.
+  /// before any other, or all make another; why the communicator has failed.
   StatusOr<DevicePart *> make(const CollectiveTerms &terms);
   /// What a kernel that gave up says of the request.
   std::string subjectOf(uint32_t serial);
@@ -87,8 +86,7 @@ private:
   Status place(CollectivePart &part, const interpreter::Program &program);
   Status giveNumber(CollectivePart &part);
   void takeBack(CollectivePart &part);
-  Status refused(const CollectivePart &part, const Status &why,
-                 const std::optional<LaneSignature> &before);
+  static Status refused(const CollectivePart &part, const Status &why);
   Status start(CollectivePart &part, cudaStream_t stream);
   Status mark(CollectivePart &part, plan::Range range, cudaStream_t stream);
   Status wait(CollectivePart &part, cudaStream_t stream);
@@ -106,8 +104,6 @@ private:
 
   Mutex making; // held by calls that make and free requests, inside calls of CUDA, too
   uint64_t nextNumber = 0;
-  /// What is to have that number, as other ranks may have it, and this one lacked memory.
-  std::optional<LaneSignature> owed;
   Mutex mutex; // guards what follows; taken after `making`
   std::unordered_map<uint64_t, std::unique_ptr<CollectivePart>> all; // by number
 };

@@ -307,18 +307,23 @@ Status CudaParts::add(PairPart &part) {
 
 /// What has come to nothing: out of the matching, the table, the memory.
 void CudaParts::takeBack(PairPart &part) noexcept {
-  std::unique_lock lock(mutex);
-  if (part.party.serial != 0)
-    matching.remove(part.party);
-  lock.unlock();
+  // Nobody finds it any more: what it was matched with is gone.
+  std::unique_ptr<PairPart> taken;
+  {
+    std::lock_guard lock(mutex);
+    if (part.party.serial != 0)
+      matching.remove(part.party);
+    const auto found = all.find(&part);
+    taken = std::move(found->second);
+    all.erase(found);
+  }
   try {
     if (part.mayBeInTable)
       (void)leave(part).ok();
   } catch (const std::bad_alloc &) { // the entry stays taken
   }
-  lock.lock();
+  std::lock_guard lock(mutex);
   part.party.kept.clear();
-  all.erase(&part);
 }
 
 StatusOr<DevicePart *> CudaParts::make(const partitioned::Terms &terms) {
@@ -456,10 +461,11 @@ Status CudaParts::wait(PairPart &part, void *stream) {
       "launching the wait of a partitioned request");
   if (!status.ok())
     return status;
-  ++part.waits;
+  part.waits.fetch_add(1, std::memory_order_relaxed);
   OnDevice on(memory.device());
   const auto isCaptured = isCapturing(stream);
-  part.hasCapturedWait |= !isCaptured.ok() || *isCaptured;
+  if (!isCaptured.ok() || *isCaptured)
+    part.hasCapturedWait.store(true, std::memory_order_relaxed);
   return status;
 }
 
@@ -501,8 +507,17 @@ Status CudaParts::release(PairPart &part) {
 }
 
 StatusOr<bool> CudaParts::isOver() {
-  OnDevice on(memory.device());
   std::lock_guard makes(making);
+  return areEpochsOver();
+}
+
+StatusOr<bool> CudaParts::isOverNow() {
+  const std::unique_lock makes(making, std::try_to_lock);
+  return makes.owns_lock() ? areEpochsOver() : StatusOr<bool>(false);
+}
+
+StatusOr<bool> CudaParts::areEpochsOver() {
+  OnDevice on(memory.device());
   // `making` keeps the requests there while the device is asked.
   std::vector<const PairPart *> parts;
   {
@@ -515,7 +530,9 @@ StatusOr<bool> CudaParts::isOver() {
     if (!epochs.ok())
       return epochs.status();
     // An epoch is open, and a wait for it is in a stream, or may be, by a replay.
-    if (epochs->started > epochs->ended && (part->hasCapturedWait || part->waits > epochs->ended))
+    if (epochs->started > epochs->ended &&
+        (part->hasCapturedWait.load(std::memory_order_relaxed) ||
+         part->waits.load(std::memory_order_relaxed) > epochs->ended))
       return false;
   }
   return true;

@@ -51,13 +51,13 @@ public:
 
   CudaParts &owner;
   partitioned::Party party;
-  device::State *onDevice = nullptr; // in the rank's arena
-  device::Peer *peer = nullptr;      // pinned
-  device::Cut cut{};                 // of a send
-  uint32_t entry = 0;                // of a send: in Sends
-  bool mayBeInTable = false;         // likewise
-  uint64_t waits = 0;                // that were put into streams, captured or not
-  bool hasCapturedWait = false;      // whose replays nobody counts
+  device::State *onDevice = nullptr;   // in the rank's arena
+  device::Peer *peer = nullptr;        // pinned
+  device::Cut cut{};                   // of a send
+  uint32_t entry = 0;                  // of a send: in Sends
+  bool mayBeInTable = false;           // likewise
+  Atomic<uint64_t> waits{0};           // that were put into streams, captured or not
+  Atomic<bool> hasCapturedWait{false}; // whose replays nobody counts
   // Under the owner's lock.
   bool isConnected = false, isFreedTold = false, lacksWords = false;
 };
@@ -97,6 +97,8 @@ public:
   void tidy();
   /// Whether no wait is in a stream whose epoch has not ended.
   StatusOr<bool> isOver();
+  /// The same; false while requests are made or freed.
+  StatusOr<bool> isOverNow();
   /// Of a kernel of kPartPlace that gave up. collective: what its request is, if it is one; else
   /// empty.
   std::string describe(const GivingUp &where, const std::string &collective);
@@ -110,6 +112,7 @@ private:
     device::Peer *peer;
   };
 
+  StatusOr<bool> areEpochsOver();
   Status check(const partitioned::Terms &terms) const;
   Status prepareFirst();
   Status clearWords();

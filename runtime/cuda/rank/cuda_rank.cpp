@@ -298,7 +298,7 @@ bool CudaRank::isBusy() {
       return true;
   const auto areOver = [](const StatusOr<bool> &isOver) { return isOver.ok() && *isOver; };
   return residents->countOpen() != 0 || !areOver(ordered->isOverNow()) ||
-         !areOver(transfers->isOverNow()) || !areOver(partitioned->isOver());
+         !areOver(transfers->isOverNow()) || !areOver(partitioned->isOverNow());
 }
 
 ShapeContext CudaRank::context() {

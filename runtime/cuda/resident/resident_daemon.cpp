@@ -3,7 +3,6 @@
 
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/sync/adaptive_mutex.h"
-#include "runtime/sync/background_thread.h"
 #include "runtime/sync/deadline.h"
 
 #include <algorithm>
@@ -184,7 +183,7 @@ Status ResidentDaemon::attach(Tenant &tenant) {
   std::lock_guard lock(mutex);
   try {
     if (!keeper.joinable())
-      keeper = startInBackground([this] { keep(); });
+      keeper = Thread([this] { keep(); });
   } catch (const std::system_error &error) {
     return {StatusCode::SystemError, std::string("starting a thread: ") + error.what()};
   }

@@ -31,6 +31,11 @@ Liveness::Liveness(int socket, std::chrono::milliseconds silence)
     setOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 7 * 24 * 3600 * 1000);
 }
 
+/// The kernel goes on with what is closed and not acknowledged, for no longer than this.
+Liveness::~Liveness() {
+  setOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.count()));
+}
+
 /// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by
 /// itself: a stopped process has a closed window, of which the kernel asks ever more rarely.
 std::optional<std::string> Liveness::whyGone() {

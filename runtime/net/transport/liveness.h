@@ -15,6 +15,10 @@ public:
   /// From now on the peer's kernel is asked for something at least each second; before Linux 6.15
   /// ever more rarely while it does not answer.
   Liveness(int socket, std::chrono::milliseconds silence);
+  /// The socket is about to be closed: what the peer does not acknowledge within `silence` is gone.
+  ~Liveness();
+  Liveness(const Liveness &) = delete;
+  Liveness &operator=(const Liveness &) = delete;
 
   /// To be called now and then. Why it is gone: its kernel has acknowledged nothing for `silence`
   /// although something was to be acknowledged; a process that is stopped acknowledges, a machine

@@ -353,12 +353,9 @@ TEST_F(PartitionedCollectives, OneThatARankLacksMemoryForIsMadeAgainFirst) {
       bytes /= 2;
   }
   refuses(occlAgain, "request 0: there is no room");
-  refuses(occlAgain, "make it again, before any other");
-  call.count = 100;
-  refuses(occlInvalidArgument, "make that one again");
+  refuses(occlAgain, "again, before any other");
   for (void *memory : taken)
     ASSERT_EQ(occlMemFree(comms[0], memory), occlSuccess) << occlGetLastError();
-  refuses(occlInvalidArgument, "make that one again");
   onRequests({shape, {occlKindAllReduce, 100, 1, 1}},
              [&](uint32_t rank, Requests &requests) -> std::string {
                for (auto &request : requests)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxRanks = 32; // for which OCCL comes with plans
 constexpr uint32_t kMessageRequests = 4096;
-constexpr size_t kLargeBatch = 64; // works
+constexpr size_t kLargeBatch = 4096; // works
 constexpr const char *kNoDevicesAcross =
     "the ranks are on several machines, where this backend is for CPU tensors: use "
     "init_process_group('cpu:occl,cuda:nccl') for CUDA tensors, whose NCCL may be OCCL's, by "

@@ -150,15 +150,33 @@ private:
   // Rank 0 waits as long as this rank, and then says who is missing.
   Meeting attend() {
     const std::string attempt = randomName();
+    try {
+      awaitAnswer(attempt);
+    } catch (...) {
+      leaveCall();
+      throw;
+    }
+    const std::string way = read(answerKey(attempt));
+    erase(answerKey(attempt));
+    return follow(way);
+  }
+
+  void awaitAnswer(const std::string &attempt) {
     const auto until = Clock::now() + timeout_ + std::chrono::seconds(2);
     for (const Pause pause; !store_.check({answerKey(attempt)}); pause()) {
       if (Clock::now() >= until)
         fail(late());
       comeTo(attempt);
     }
-    const std::string way = read(answerKey(attempt));
-    erase(answerKey(attempt));
-    return follow(way);
+  }
+
+  // Rank 0 is not to count with a rank that has given up, unless it does by now.
+  void leaveCall() const noexcept {
+    try {
+      if (!call_.empty() && call_ != kNoCall)
+        erase(placeKey(call_, rank_));
+    } catch (...) { // NOLINT: the store is gone
+    }
   }
 
   // Answers the call, if there is one that this attempt has not answered yet.
