@@ -182,16 +182,14 @@ void Comm::fail(const Outcome &outcome) {
 }
 
 void Comm::abort() {
-  // What it is divided into does not end with it, if the others come to that, too. Before it has
-  // come together itself nobody can.
+  // What it is divided into does not end with it, if the others come to that, too.
   constexpr auto kForDivisions = std::chrono::seconds(3);
   Executor with;
   bool isBusy = false;
   {
     std::unique_lock lock(mutex);
-    changed.wait_for(lock, kForDivisions, [&] {
-      return aborted || divisionsBegun == divisionsEnded || state == State::Connecting;
-    });
+    changed.wait_for(lock, kForDivisions,
+                     [&] { return aborted || divisionsBegun == divisionsEnded; });
     aborted = true; // nothing more begins
     with = executor;
     isBusy = inFlight > 0 || divisionsBegun != divisionsEnded;
