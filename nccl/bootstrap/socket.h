@@ -1,8 +1,8 @@
-// Descriptors that a child made by fork() does not keep: as long as it has a copy of a connection,
-// the other side does not see that the process that it knows has ended.
+// Descriptors that a child made by fork() does not keep (support/closed_in_children.h), as owners.
 #pragma once
 
-#include <cstdint>
+#include "support/closed_in_children.h"
+
 #include <functional>
 #include <utility>
 
@@ -14,25 +14,20 @@ class Socket {
 public:
   /// None.
   Socket() = default;
-  /// What `open` opens, without waiting; none, with `open`'s errno, if that is negative. Also a
-  /// child that is made meanwhile does not keep it; one of vfork() or posix_spawn() executes a
-  /// program, which is what O_CLOEXEC is for.
+  /// openInThisProcess() opens it; none, with `open`'s errno, if that is negative.
   static Socket open(const std::function<int()> &open);
-  Socket(Socket &&other) noexcept
-      : file(std::exchange(other.file, -1)), process(std::exchange(other.process, 0)) {}
+  Socket(Socket &&other) noexcept : own(std::exchange(other.own, {})) {}
   Socket &operator=(Socket &&other) noexcept {
-    std::swap(file, other.file);
-    std::swap(process, other.process);
+    std::swap(own, other.own);
     return *this;
   }
   ~Socket();
 
-  explicit operator bool() const { return file >= 0; }
-  int get() const { return file; }
+  explicit operator bool() const { return own.number >= 0; }
+  int get() const { return own.number; }
 
 private:
-  int file = -1;
-  uint32_t process = 0; // that has opened it
+  OwnDescriptor own;
 };
 
 } // namespace occl::nccl

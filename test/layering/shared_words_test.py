@@ -31,7 +31,6 @@ ALLOWED = {
     "runtime/cuda/resident/kernel/warp_target.cuh": "device code",
     "runtime/cuda/transfer/transfer_kernel.cu": "device code",
     "runtime/cuda/transfer/transfer_reports.cuh": "device code",
-    "runtime/control/shm/forked.cpp": "what the system calls when a process forks",
     "runtime/observe/counters/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/observe/counters/collective_counters.h": "a time that is shown, and nobody waits for it",
     "runtime/observe/report/report_signal.cpp": "a signal handler may access nothing but such words",

@@ -1,85 +1,21 @@
 #include "runtime/control/shm/forked.h"
 
-#include <mutex>
-#include <pthread.h>
 #include <unistd.h>
-#include <unordered_set>
-#include <utility>
 
 namespace occl::bootstrap {
-namespace {
-
-struct Registry {
-  std::mutex mutex; // no step of explored schedules: nothing else happens while it is held
-  std::unordered_multiset<int> descriptors; // one may have several reasons
-  uint32_t process = 1;                     // how many forks lead here, and one
-};
-
-/// Not destroyed: a process may fork while it ends.
-Registry &registry() {
-  static Registry *const it = new Registry;
-  return *it;
-}
-
-void beforeFork() { registry().mutex.lock(); }
-void afterForkInParent() { registry().mutex.unlock(); }
-
-void afterForkInChild() {
-  for (int descriptor : registry().descriptors)
-    close(descriptor);
-  registry().descriptors.clear(); // whatever has these numbers next is the child's
-  ++registry().process;
-  registry().mutex.unlock();
-}
-
-} // namespace
-
-NoFork::NoFork() {
-  static const int watched = pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
-  static_cast<void>(watched);
-  registry().mutex.lock();
-}
-
-NoFork::~NoFork() { registry().mutex.unlock(); }
 
 Descriptor openNotInherited(const std::function<int()> &open) {
-  const NoFork none;
-  auto &all = registry().descriptors;
-  // What needs memory comes first: with a place for it, it is open and registered, or neither.
-  auto place = all.extract(all.insert(-1));
-  Descriptor opened(open());
-  if (!opened.valid())
-    return opened;
-  opened.process = registry().process;
-  place.value() = opened.number;
-  all.insert(std::move(place));
+  const OwnDescriptor own = openInThisProcess(open);
+  Descriptor opened(own.number);
+  opened.process = own.process;
   return opened;
 }
 
 Descriptor::~Descriptor() {
-  if (number < 0)
-    return;
-  if (process == 0) {
+  if (process != 0)
+    closeInThisProcess({number, process});
+  else if (number >= 0)
     close(number);
-    return;
-  }
-  const NoFork none; // between the two a child would keep it
-  if (process != registry().process)
-    return; // closed when this process was made, and the number is somebody else's
-  registry().descriptors.erase(number);
-  close(number);
-}
-
-ClosedInChildren::ClosedInChildren(int descriptor) : descriptor(descriptor) {
-  const NoFork none;
-  registry().descriptors.insert(descriptor);
-}
-
-ClosedInChildren::~ClosedInChildren() {
-  const NoFork none;
-  auto &all = registry().descriptors;
-  if (const auto found = all.find(descriptor); found != all.end()) // not in a child
-    all.erase(found);
 }
 
 } // namespace occl::bootstrap

@@ -1,39 +1,17 @@
-// Descriptors that a child made by fork() must not keep: as long as it has a copy of a connection,
-// the peers do not see that the process that they know has ended.
+// Descriptors that children do not keep, as owners: support/closed_in_children.h.
 #pragma once
 
 #include "runtime/control/shm/mapping.h"
+#include "support/closed_in_children.h"
 
 #include <functional>
 
 namespace occl::bootstrap {
 
-/// While one lives, no thread of this process makes a child by fork(), nor has another one.
-/// Briefly: nothing that waits, nor another one of the same thread.
-class NoFork {
-public:
-  NoFork();
-  ~NoFork();
-  NoFork(const NoFork &) = delete;
-  NoFork &operator=(const NoFork &) = delete;
-};
+using occl::ClosedInChildren;
+using occl::NoFork;
 
-/// What `open` opens, without waiting; not valid if that is negative, with `open`'s errno. Every
-/// child closes it, also one that is made meanwhile. Children of vfork() and posix_spawn() are
-/// meant to execute a program, which closes what has O_CLOEXEC. Any thread.
+/// openInThisProcess() opens it; not valid if there is none.
 Descriptor openNotInherited(const std::function<int()> &open);
-
-/// The same for a descriptor that somebody else closes: from now on, until the destructor. Any
-/// thread, also for one that is closed in children already.
-class ClosedInChildren {
-public:
-  explicit ClosedInChildren(int descriptor);
-  ~ClosedInChildren();
-  ClosedInChildren(const ClosedInChildren &) = delete;
-  ClosedInChildren &operator=(const ClosedInChildren &) = delete;
-
-private:
-  const int descriptor;
-};
 
 } // namespace occl::bootstrap
