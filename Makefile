@@ -152,7 +152,7 @@ ARCHITECTURES ?=
 CONFIG := $(if $(filter all,$(ARCHITECTURES)),--config=package)
 
 install:
-	@tools/setup.sh
+	@tools/setup.sh triton
 	@$(BAZEL) build $(CONFIG) //packaging:occl.tar
 	@mkdir -p "$(DESTDIR)$(PREFIX)"
 	@tar --no-same-owner -xf $(BIN)/packaging/occl.tar -C "$(DESTDIR)$(PREFIX)"
@@ -161,11 +161,11 @@ install:
 	@echo "  g++ -std=c++20 allreduce.cpp -o allreduce \$$(pkg-config --cflags --libs occl)"
 
 wheel:
-	@tools/setup.sh python
+	@tools/setup.sh python triton
 	@OCCL_BUILD_FLAGS="$(CONFIG)" tools/dev/wheel.sh
 
 package:
-	@tools/setup.sh
+	@tools/setup.sh triton
 	@$(BAZEL) build --show_progress --show_progress_rate_limit=60 --config=package //packaging:occl.tar //packaging:device_code_test
 	@mkdir -p dist && cp -f $(BIN)/packaging/occl.tar dist/occl.tar
 	@$(MAKE) wheel ARCHITECTURES=all

@@ -1,5 +1,6 @@
 """Puts the native files into the package: liboccl.so.0 with its headers, libnccl.so.2, occl,
-occl-doctor, occl-lsp, occl-topo, occl-tune, occlc, occl-run, algorithms, topologies.
+occl-doctor, occl-lsp, occl-topo, occl-tune, occlc, occl-run, algorithms, topologies; and
+occl_device.bc, where clang 19 is.
 
 They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the
 folder OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in
@@ -31,10 +32,14 @@ NATIVE = {
     "occl-run": "tools/occl-run/occl-run",
 }
 
+# A target of this folder, which has no file without clang 19.
+BITCODE = "runtime/cuda/bitcode/occl_device.bc"
+
 
 def build_with_bazel():
     subprocess.run([ROOT / "tools/setup.sh"], cwd=ROOT, check=True)
     targets = [f"//{path.rpartition('/')[0]}:{name}" for name, path in NATIVE.items()]
+    targets.append("//" + BITCODE.rpartition("/")[0])
     flags = os.environ.get("OCCL_BUILD_FLAGS", "").split()  # of `make package`
     subprocess.run([ROOT / "tools/dev/bazel.sh", "build", "--show_progress",
                     "--show_progress_rate_limit=30", *flags, *targets], cwd=ROOT, check=True)
@@ -56,6 +61,14 @@ def native_files():
     return found
 
 
+def bitcode_file():
+    """occl_device.bc, beside what native_files() gives; None if there is none."""
+    prebuilt = os.environ.get("OCCL_PREBUILT")
+    places = [Path(prebuilt, folder, "occl_device.bc") for folder in ("", "lib/occl")] if prebuilt else [
+        ROOT / "bazel-bin" / BITCODE]
+    return next((place for place in places if place.is_file()), None)
+
+
 class BuildWithNative(build_py):
     def run(self):
         if self.editable_mode:
@@ -68,6 +81,9 @@ class BuildWithNative(build_py):
         for name, path in native_files().items():
             shutil.copy(path, folder / name)
             (folder / name).chmod(0o755)
+        bitcode = bitcode_file()
+        if bitcode:
+            shutil.copy(bitcode, folder)
         headers = folder / "include"  # PyTorch's backend is compiled against them
         headers.mkdir()
         for path in sorted((ROOT / "runtime" / "api").glob("occl*.h")):

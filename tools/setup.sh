@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|check|format|fuzz|python|torch|verbs|view]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|check|format|fuzz|python|torch|triton|verbs|view]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
@@ -27,13 +27,14 @@ for group in "$@"; do
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
   torch) packages+=(python3-dev python3-venv) ;; # PyTorch's backend
+  triton) packages+=(clang-19) ;; # the device functions as bitcode
   verbs) # a kernel with soft RoCE, and what uses it
     packages+=(linux-source-6.1 xz-utils flex bison bc busybox-static)
     packages+=(ibverbs-providers ibverbs-utils)
     ;;
   view) packages+=(chromium) ;; # in which the page of `occl view` is tested
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, check, format, fuzz, python, torch, verbs, view" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, check, format, fuzz, python, torch, triton, verbs, view" >&2
     exit 2
     ;;
   esac

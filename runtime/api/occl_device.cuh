@@ -155,6 +155,23 @@ OCCL_DEVICE_FUNCTION void readyRange(Group group, Part &part, uint64_t first, ui
     ready(group, part, p);
 }
 
+/// The same for a partition that several groups make: the call that is the `times`-th (1 or more)
+/// of the partition's counter marks it. A counter is a word of the device's memory for each
+/// partition, 0 at first; it goes on counting in the next epochs.
+template <class Group>
+OCCL_DEVICE_FUNCTION void readyCounted(Group group, Part &part, uint64_t p, uint64_t *counter,
+                                       uint64_t times) {
+  group.sync();
+  bool isLast = false;
+  if (group.rank() == 0) {
+    fenceDevice();
+    isLast = times <= 1 || (add(counter, 1) + 1) % times == 0;
+    fenceDevice(); // what the others have stored is seen
+  }
+  if (group.broadcast(isLast ? 1 : 0) != 0)
+    ready(group, part, p);
+}
+
 /// Whether partition q of a receive, or of a collective's output, is there. Without what marks have
 /// left.
 OCCL_DEVICE_FUNCTION bool isThere(Part &part, uint64_t q) {
@@ -248,6 +265,7 @@ using detail::arrived;
 using detail::flush;
 using detail::Part;
 using detail::ready;
+using detail::readyCounted;
 using detail::readyRange;
 using detail::start;
 using detail::Thread;

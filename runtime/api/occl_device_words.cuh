@@ -54,17 +54,37 @@ OCCL_DEVICE_FUNCTION void say(uint32_t *word, uint32_t value) {
 }
 /// Their old values; of one device. They order nothing.
 OCCL_DEVICE_FUNCTION uint64_t raise(uint64_t *word, uint64_t value) {
-  return atomicMax(reinterpret_cast<unsigned long long *>(word), value);
+  uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.max.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(word), "l"(value)
+               : "memory");
+  return before;
 }
 OCCL_DEVICE_FUNCTION uint64_t add(uint64_t *word, uint64_t value) {
-  return atomicAdd(reinterpret_cast<unsigned long long *>(word), value);
+  uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(word), "l"(value)
+               : "memory");
+  return before;
 }
 OCCL_DEVICE_FUNCTION uint64_t exchangeIf(uint64_t *word, uint64_t expected, uint64_t value) {
-  return atomicCAS(reinterpret_cast<unsigned long long *>(word), expected, value);
+  uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(word), "l"(expected), "l"(value)
+               : "memory");
+  return before;
 }
 /// The same, to be seen by other devices.
 OCCL_DEVICE_FUNCTION uint64_t exchangeForAll(uint64_t *word, uint64_t expected, uint64_t value) {
-  return atomicCAS_system(reinterpret_cast<unsigned long long *>(word), expected, value);
+  uint64_t before;
+  asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(word), "l"(expected), "l"(value)
+               : "memory");
+  return before;
 }
 /// Nanoseconds; of one device, and moves on in steps.
 OCCL_DEVICE_FUNCTION uint64_t deviceClock() {

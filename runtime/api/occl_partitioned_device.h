@@ -87,6 +87,11 @@ OCCL_API occlResult_t occlPwaitOn(occlPart_t part, void *stream);
 /* Fills in *handle. Local, allocates nothing. */
 OCCL_API occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle);
 
+/* The same where kernels take no structures: *pointer, an address of device memory, is what the
+ * functions of occl_device.bc take (Triton: docs/python.md), and a handle's `state`. Local,
+ * allocates nothing; valid until the request is freed. */
+OCCL_API occlResult_t occlPdevicePointer(occlPart_t part, void **pointer);
+
 #ifdef __cplusplus
 }
 #endif

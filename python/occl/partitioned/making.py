@@ -9,34 +9,36 @@ from .. import _abi, _buffers, _calls, _library
 from .._calls import Options
 from .._config import natural
 from .._core import Core
+from .._cuda.streams import Place
 from .._errors import InvalidArgumentError, Result
 from ..plan import Plan
 from .request import MOST, Partitioned
 
 
 class Partitions(Core):
-    """What makes partitioned requests of a communicator on CPUs of one machine. Making one never
-    waits for other ranks."""
+    """What makes partitioned requests of a communicator on one machine. Making one never waits for
+    other ranks."""
 
     def psend(self, array: Any, partitions: int, dest: int, tag: int = 0, *,
               partitions_per_message: int = 0) -> Partitioned:
         """A send of the array, in so many partitions of as many elements each, to rank `dest`. The
         k-th one of a tag belongs to the k-th precv there, which may divide the same elements as it
         likes. With more partitions per message marks cost less, and partitions arrive later."""
-        self._on_hosts()
-        buffer = _buffers.read(array)
+        place = self._place(None, array)
+        buffer = _buffers.read(array, place=place)
         count = _of_partition(buffer.elements, partitions)
         config = _config(natural(partitions_per_message, "partitions_per_message"), 0)
-        return self._make("occlPsendInit", (buffer,), None, buffer.pointer, partitions, count,
+        return self._make("occlPsendInit", (buffer,), None, place, buffer.pointer, partitions, count,
                           buffer.code, natural(dest, "dest", self.size), natural(tag, "tag", MOST),
                           config)
 
     def precv(self, array: Any, partitions: int, source: int, tag: int = 0) -> Partitioned:
-        """A receive of what rank `source` sends, into the array; partitions are of the array."""
-        self._on_hosts()
-        buffer = _buffers.write(array, "the array")
+        """A receive of what rank `source` sends, into the array; partitions are of the array. On CUDA
+        devices its memory is that of empty(), of which torch.as_tensor and cupy.asarray give views."""
+        place = self._place(None, array)
+        buffer = _buffers.write(array, "the array", place)
         count = _of_partition(buffer.elements, partitions)
-        return self._make("occlPrecvInit", (buffer,), array, buffer.pointer, partitions, count,
+        return self._make("occlPrecvInit", (buffer,), array, place, buffer.pointer, partitions, count,
                           buffer.code, natural(source, "source", self.size),
                           natural(tag, "tag", MOST), None)
 
@@ -49,21 +51,16 @@ class Partitions(Core):
         is left out); ranks may divide theirs differently. The k-th one that a rank makes belongs to
         the k-th of the others; they are started in any order. rounds: in how many pieces of each
         part it is executed; 0: by size."""
-        self._on_hosts()
+        place = self._place(None, array, out)
         options = Options(op, root, count, scale, timeout, name)
-        prepared = _calls.prepare(what, self.rank, self.size, array, out, options)
+        prepared = _calls.prepare(what, self.rank, self.size, array, out, options, place=place)
         outputs = partitions if out_partitions is None else out_partitions
-        return self._make("occlPcollInit", (prepared,), prepared.value, prepared.call,
+        return self._make("occlPcollInit", (prepared,), prepared.value, place, prepared.call,
                           natural(partitions, "partitions", MOST),
                           natural(outputs, "out_partitions", MOST),
                           _config(0, natural(rounds, "rounds")))
 
-    def _on_hosts(self) -> None:
-        if self.device is not None:
-            raise InvalidArgumentError("partitioned requests are for communicators on CPUs; this "
-                                       "one's rank is on a CUDA device")
-
-    def _make(self, function: str, keep: tuple[Any, ...], output: Any,
+    def _make(self, function: str, keep: tuple[Any, ...], output: Any, place: Place | None,
               *arguments: Any) -> Partitioned:
         handle = ctypes.c_void_p()
         with self._using():
@@ -73,7 +70,7 @@ class Partitions(Core):
                                                            ctypes.byref(handle))
             if result == Result.SUCCESS:
                 assert handle.value is not None
-                made = Partitioned(self, handle.value, keep, output)
+                made = Partitioned(self, handle.value, keep, output, place)
                 self._parts.add(made)
             self._starting.remove(keep)
             _library.check(result)

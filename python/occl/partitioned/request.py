@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _interrupt, _library
 from .._config import natural
-from .._errors import ClosedError, Error, Result
+from .._errors import ClosedError, Error, InvalidArgumentError, Result
 
 if TYPE_CHECKING:
     from typing import Self
 
     from .._core import Core
+    from .._cuda.streams import Place
 
 MOST = 1 << 63  # partitions are int64_t in the library
 
@@ -31,14 +32,21 @@ class Partitioned:
                     send.ready(p)      # by any thread, in any order
                 send.wait()            # the field may be changed again
 
+    On CUDA devices epochs are work of streams, start_on(), ready_on() and wait_on(), and kernels mark
+    and ask by device_pointer() (occl.triton); the methods without `_on` are for hosts. stream: one of
+    the array's framework, or its cudaStream_t; None: in which the framework of the request's array
+    works when the call is made. Launch kernels once before an epoch of a collective is started.
+
     Close it, or use it as a context manager; those that are left end with the communicator. Its
     arrays are kept alive until then. Any thread may call ready() and arrived(), also beside wait();
     the rest is for one thread at a time.
     """
 
-    __slots__ = ("_comm", "_handle", "_keep", "_output", "_users", "_is_active", "__weakref__")
+    __slots__ = ("_comm", "_handle", "_keep", "_output", "_users", "_is_active", "_place", "_streams",
+                 "__weakref__")
 
-    def __init__(self, comm: Core, handle: int, keep: tuple[Any, ...], output: Any):
+    def __init__(self, comm: Core, handle: int, keep: tuple[Any, ...], output: Any,
+                 place: Place | None):
         """For the methods of Communicator that make one."""
         self._comm = comm
         self._handle: int | None = handle
@@ -46,6 +54,8 @@ class Partitioned:
         self._output = output
         self._users: list[int] = []  # threads that are inside of calls
         self._is_active = False
+        self._place = place  # of its array, on devices
+        self._streams: dict[int, Any] = {}  # that have its waits
 
     def start(self) -> None:
         """Begins the next epoch. Never waits."""
@@ -103,6 +113,63 @@ class Partitioned:
         _library.check(result)
         return self._output
 
+    # --- As work of streams, on devices.
+
+    def start_on(self, stream: Any = None) -> None:
+        """Begins the next epoch as the stream's next work. Of a collective that is the host's: not
+        while the stream is captured."""
+        was_active = self._is_active
+        self._is_active = True
+        try:
+            self._on("occlPstartOn", stream)
+        except Error:
+            self._is_active = was_active
+            raise
+
+    def ready_on(self, partitions: int | range, stream: Any = None) -> None:
+        """Marks a partition, or those of a range with step 1: what the stream has done before is
+        sent. Never waits."""
+        if isinstance(partitions, range):
+            if partitions.step != 1:
+                raise InvalidArgumentError(f"the partitions are {partitions}; ready_on takes a range "
+                                           "with step 1")
+            if not partitions:
+                return
+            first, last = _number(partitions[0]), _number(partitions[-1])
+        else:
+            first = last = _number(partitions)
+        self._on("occlPreadyOn", stream, first, last)
+
+    def prepare_on(self, stream: Any = None) -> None:
+        """Of a send with an epoch: what follows in the stream finds it begun by the receiver. Not
+        needed for anything, and not there for collectives."""
+        self._on("occlPprepareOn", stream)
+
+    def wait_on(self, stream: Any = None) -> Any:
+        """The end of the epoch, as the stream's next work; returns the output, which what follows in
+        the stream may read."""
+        handle = self._on("occlPwaitOn", stream)
+        self._streams[handle] = stream
+        self._is_active = False
+        return self._output
+
+    def device_pointer(self) -> int:
+        """What kernels have of it, an address of device memory (occl.triton). Valid until close()."""
+        pointer = ctypes.c_void_p()
+        _library.check(self._call(_library.library().occlPdevicePointer, ctypes.byref(pointer)))
+        return pointer.value or 0
+
+    def _on(self, function: str, stream: Any, *arguments: int) -> int:
+        """Makes a call in the stream, whose handle it returns; on hosts the library refuses it."""
+        place = self._place and self._comm._place(stream, *self._arrays())
+        handle = place.stream if place else 0
+        _library.check(self._call(getattr(_library.library(), function), *arguments, handle or None))
+        return handle
+
+    def _arrays(self) -> list[Any]:
+        return [buffer.array for one in self._keep
+                for buffer in getattr(one, "buffers", [one])]
+
     @property
     def output(self) -> Any:
         """The array that is stored to; None if there is none on this rank."""
@@ -115,14 +182,23 @@ class Partitioned:
 
     def close(self) -> None:
         """Waits for the epoch, if there is one, and frees the request. Twice is nothing. All
-        partitions have been marked, or this waits until they are, or for the timeout."""
+        partitions have been marked, or this waits until they are, or for the timeout. On devices it
+        waits for the streams of its waits; InvalidArgumentError if an epoch has none. Other work with
+        the request has ended before, and graphs with such work are gone."""
         if self.is_closed:
             return
         try:
-            if self._is_active:
+            if self._place is not None:
+                self._wait_for_streams(self._place)
+            elif self._is_active:
                 self.wait()
         finally:
             self._free()
+
+    def _wait_for_streams(self, place: Place) -> None:
+        while self._streams:
+            handle, _ = self._streams.popitem()
+            self._comm._synchronize(place._replace(stream=handle))
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +238,10 @@ class Partitioned:
             time.sleep(0.001)
         if not self._comm.is_closed:
             with self._comm._using():
-                _library.check(_library.library().occlPfree(handle))
+                result = _library.library().occlPfree(handle)
+                if result != Result.SUCCESS and self._place is not None:
+                    self._handle = handle  # it lives on, as its epoch has not ended
+                _library.check(result)
         self._comm._parts.discard(self)
         self._keep = ()
 

@@ -261,3 +261,12 @@ occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle) {
     return {};
   });
 }
+
+occlResult_t occlPdevicePointer(occlPart_t part, void **pointer) {
+  return onDevice("occlPdevicePointer", part, [&](const cuda::DevicePart &request) -> Status {
+    if (!pointer)
+      return invalid("pointer must not be NULL");
+    *pointer = request.state();
+    return {};
+  });
+}
