@@ -64,7 +64,11 @@ class Driver:
 
 
 class Library:
-    """The library, with NULL as every stream; it remembers which they were."""
+    """The library, with NULL as every stream; it remembers which they were. Partitioned requests do
+    at once what they would do in the stream."""
+
+    PARTS = {"occlPstartOn": "occlPstart", "occlPreadyOn": "occlPreadyRange",
+             "occlPprepareOn": "occlPprepare", "occlPwaitOn": "occlPwait"}
 
     def __init__(self, library):
         self._library = library
@@ -84,6 +88,11 @@ class Library:
                 self.streams.append(("wait", stream))
                 return 0
             return wait
+        if name in self.PARTS:
+            def in_stream(handle, *given):
+                self.streams.append((name, given[-1]))
+                return getattr(self._library, self.PARTS[name])(handle, *given[:-1])
+            return in_stream
         arguments = _library._PROTOTYPES.get(name, [])
         if name == "occlCall" or name in ("occlSend", "occlRecv") or name.endswith("v"):
             def call_in_stream(*given):

@@ -422,3 +422,79 @@ def test_without_a_driver_that_is_said():
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     if said.stdout:  # else there is one
         assert said.stdout.startswith("arrays on CUDA devices need NVIDIA's driver: libcuda.so.1")
+
+
+def test_partitioned_requests_are_work_of_streams(cuda, library, kinds, pair):
+    def body(comm):
+        field = kinds.torch(np.arange(8.0) if comm.rank == 0 else np.zeros(8))
+        if comm.rank == 0:
+            with comm.psend(field, 4, 1) as send:
+                send.start_on()
+                send.prepare_on(SimpleNamespace(cuda_stream=0x710))
+                send.ready_on(range(1, 4), 0x720)
+                send.ready_on(0)
+                send.ready_on(range(0))
+                assert send.wait_on() is None
+                assert ("synchronize", 0, 0x700) not in cuda.said
+            return None
+        with comm.precv(field, 2, 0) as receive:
+            receive.start_on(0x730)
+            assert receive.wait_on(0x730) is field
+        assert receive.is_closed and ("synchronize", 0, 0x730) in cuda.said
+        return field.array.tolist()
+
+    assert pair(body)[1] == list(range(8))
+    assert ("synchronize", 0, 0x700) in cuda.said
+    assert sorted(one for one in library.streams if isinstance(one, tuple)) == sorted([
+        ("occlPstartOn", 0x700), ("occlPprepareOn", 0x710), ("occlPreadyOn", 0x720),
+        ("occlPreadyOn", 0x700), ("occlPwaitOn", 0x700), ("occlPstartOn", 0x730),
+        ("occlPwaitOn", 0x730)])
+
+
+def test_a_partitioned_collective_is_work_of_streams(cuda, library, kinds, pair):
+    def body(comm):
+        with comm.pcall("all_reduce", kinds.torch(np.full(6, comm.rank + 1.0)), 3) as total:
+            total.start_on()
+            total.ready_on(range(3))
+            return total.wait_on().array.tolist()
+
+    assert pair(body) == [[3.0] * 6] * 2
+
+
+def test_partitioned_requests_on_devices_that_are_refused(cuda, library, kinds, pair):
+    def body(comm):
+        for call, text in [
+                (lambda: comm.psend(np.zeros(8), 4, 0), "in memory of the host"),
+                (lambda: comm.precv(kinds.torch(np.zeros(8), 1), 4, 0), "on CUDA device 1"),
+                (lambda: comm.pcall("all_reduce", np.zeros(8), 4), "in memory of the host")]:
+            with pytest.raises(occl.InvalidArgumentError, match=text):
+                call()
+        with comm.psend(kinds.torch(np.zeros(8)), 4, comm.rank) as send, \
+                comm.precv(kinds.torch(np.zeros(8)), 4, comm.rank) as receive:
+            with pytest.raises(occl.InvalidArgumentError, match="step 1"):
+                send.ready_on(range(0, 4, 2))
+            with pytest.raises(occl.InvalidArgumentError, match="per-thread"):
+                send.start_on(2)
+            assert not send._is_active
+            receive.start_on()
+            send.start_on()
+            with pytest.raises(occl.InvalidArgumentError):  # it lives on: it has no wait yet
+                send.close()
+            assert not send.is_closed
+            send.ready_on(range(4))
+            send.wait_on()
+            receive.wait_on()
+
+    pair(body)
+
+
+def test_on_hosts_there_are_no_partitioned_requests_in_streams(job):
+    def body(comm):
+        with comm.psend(np.zeros(8), 4, 0) as send:
+            for call in (send.start_on, lambda: send.ready_on(0), send.prepare_on, send.wait_on,
+                         send.device_pointer):
+                with pytest.raises(occl.InvalidArgumentError, match="the communicator is on hosts"):
+                    call()
+            assert "not started" in repr(send)
+
+    job(1)(body)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""occl_device.bc is what compilers of kernels can link: the functions that python/occl/triton.py names, with its types, each in one piece, without
+"""occl_device.bc is what compilers of kernels can link: the functions that python/occl/triton/__init__.py names, with its types, each in one piece, without
 shared memory, of no particular target. Arguments: that file; and, where clang 19 was found, the bitcode, llvm-dis, llc."""
 import re
 import subprocess

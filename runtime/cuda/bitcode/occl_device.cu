@@ -1,6 +1,6 @@
 // The functions that kernels have of partitioned requests (occl_device.cuh), in C, for languages
 // that link LLVM bitcode: occl_device.bc, compiled by clang alone, without the CUDA toolkit.
-// python/occl/triton.py says what each does. A request is what occlPdevicePointer gives; all
+// python/occl/triton/__init__.py says what each does. A request is what occlPdevicePointer gives; all
 // threads of the thread block call together, with the same arguments.
 //
 // No shared memory: the compilers that link this place all of it themselves, and what an

@@ -23,8 +23,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ._errors import InvalidArgumentError
-from ._library import native_file
+from .._errors import InvalidArgumentError
+from .._library import native_file
 
 core: Any = import_module("triton.language.core")
 
