@@ -425,6 +425,50 @@ TEST(DeviceFunctions, OnlyWhatIsMarkedIsDeferred) {
 }
 
 /// A mark that was held up since the last epoch is refused, and takes no part in this one.
+TEST(DeviceFunctions, TheLastOfSeveralMarksAPartition) {
+  Collective collective;
+  uint64_t counters[2] = {};
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    collective.state.epoch = epoch;
+    Part part(&collective.state);
+    // Three make partition 1, and one makes partition 2.
+    for (uint64_t maker = 1; maker <= 3; ++maker) {
+      readyCounted(Thread(), part, 1, &counters[0], 3);
+      EXPECT_EQ(collective.marked[1], maker < 3 ? epoch - 1 : epoch);
+    }
+    readyCounted(Thread(), part, 2, &counters[1], 1);
+    EXPECT_EQ(collective.marked[2], epoch);
+    collective.state.done = epoch;
+  }
+  EXPECT_EQ(counters[0], 9u);
+  EXPECT_EQ(collective.misuse(), Misuse::None);
+}
+
+/// Each of the makers stores a byte of the partition.
+TEST(DeviceFunctions, WhatAllMakersHaveStoredArrives) {
+  constexpr uint64_t kMakers = 4, kEpochs = 200;
+  Pair pair(1, kMakers, 1, 64, 1);
+  uint64_t counter = 0;
+  for (uint64_t epoch = 1; epoch <= kEpochs; ++epoch) {
+    start({&pair.send});
+    start({&pair.receive});
+    std::vector<std::thread> makers;
+    for (uint64_t maker = 0; maker < kMakers; ++maker)
+      makers.emplace_back([&, maker] {
+        Part part(&pair.send);
+        pair.from[maker] = Pair::byteOf(epoch, maker);
+        readyCounted(Thread(), part, 0, &counter, kMakers);
+      });
+    Part part(&pair.receive);
+    EXPECT_EQ(wait(Thread(), part, 0, kForEver), Wait::Arrived);
+    EXPECT_TRUE(pair.isRight(epoch, 0, kMakers));
+    for (std::thread &each : makers)
+      each.join();
+    EXPECT_EQ(pair.endSend(), Wait::Arrived);
+    pair.endReceive();
+  }
+}
+
 TEST(DeviceFunctions, AMarkOfTheLastEpochCompletesNothing) {
   Pair pair(2, 16, 2, 16, 1);
   pair.start(1);

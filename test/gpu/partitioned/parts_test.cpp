@@ -323,6 +323,12 @@ TEST_F(Parts, ArgumentsAreChecked) {
   EXPECT_EQ(occlPreadyOn(part, 2, 4, streamOf(0)), occlInvalidArgument);
   EXPECT_EQ(occlPreadyOn(part, 2, 1, streamOf(0)), occlInvalidArgument);
   EXPECT_EQ(occlPdevice(part, nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlPdevicePointer(part, nullptr), occlInvalidArgument);
+  occlPartDevice_t handle{};
+  void *pointer = nullptr;
+  EXPECT_EQ(occlPdevice(part, &handle), occlSuccess);
+  EXPECT_EQ(occlPdevicePointer(part, &pointer), occlSuccess);
+  EXPECT_EQ(pointer, handle.state);
   EXPECT_EQ(occlPstartOn(part, streamOf(0)), occlSuccess) << occlGetLastError();
   cudaStreamSynchronize(streamOf(0));
   EXPECT_EQ(occlPfree(part), occlInvalidArgument);
