@@ -21,7 +21,7 @@ import occl.triton
 ROWS, COLUMNS, DEPTH = 128, 256, 64  # of a tile
 WARPS, STAGES, GROUP = 8, 3, 8
 PIECE = 16  # rows of a partition of the sends
-PATIENCE = 5_000_000_000  # nanoseconds, of a wait inside the kernel
+PATIENCE = 10_000_000_000  # nanoseconds, of a wait inside the kernel
 
 
 @triton.jit
@@ -93,6 +93,12 @@ def matmul_send(a, b, c, send, counters, next_tile, M, N, K, ROWS: tl.constexpr,
         tile = tl.atomic_add(next_tile, 1)
 
 
+def landing(comm: occl.Communicator, model: torch.Tensor) -> torch.Tensor:
+    """A tensor like the model in which sends arrive: it keeps the memory of comm.empty."""
+    memory = comm.empty(model.numel() * model.element_size(), "uint8")
+    return torch.as_tensor(memory, device=model.device).view(model.dtype).view(model.shape)
+
+
 class AllGatherMatmul:
     """Of one of two ranks. own: M x K of its device, which may be changed between calls. M is a
     multiple of 128, N of 256, K of 64."""
@@ -104,9 +110,7 @@ class AllGatherMatmul:
         if own.shape[0] % ROWS or own.shape[1] % DEPTH:
             raise ValueError(f"A is {tuple(own.shape)}; rows go by {ROWS}, columns by {DEPTH}")
         self.comm, self.own = comm, own
-        name = str(own.dtype).removeprefix("torch.")
-        self._memory = comm.empty(tuple(own.shape), name)
-        self.peer = torch.as_tensor(self._memory, device=own.device)
+        self.peer = landing(comm, own)
         self.pieces = own.shape[0] // PIECE
         other = 1 - comm.rank
         self.send = comm.psend(own, self.pieces, other)

@@ -2,11 +2,14 @@
 """All-gather and product of two ranks, each on a GPU: in one kernel of Triton (all_gather_matmul.py),
 and by NCCL's all-gather and torch.matmul in turn. The results are compared, and both are timed.
 
-    torchrun --nproc-per-node 2 examples/triton/compare.py
+    torchrun --nproc-per-node 2 examples/triton/compare.py [SENDERS]...
+
+SENDERS: how many programs of the kernel send at its begin; 24.
 """
 
 import os
 import statistics
+import sys
 
 import torch
 import torch.distributed as dist
@@ -36,13 +39,13 @@ def microseconds(run) -> list[float]:
     return longest.tolist()
 
 
-def compare(comm: occl.Communicator, rank: int, M: int, N: int, K: int) -> None:
-    torch.manual_seed(rank)
+def compare(comm: occl.Communicator, senders: int, M: int, N: int, K: int) -> None:
+    torch.manual_seed(comm.rank)
     own = torch.randn(M, K, device="cuda", dtype=torch.bfloat16)
     b = torch.randn(K, N, device="cuda", dtype=torch.bfloat16)
     c, wanted = (torch.empty(2 * M, N, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     whole = torch.empty(2 * M, K, device="cuda", dtype=torch.bfloat16)
-    ours = AllGatherMatmul(comm, own, senders=int(os.environ.get("SENDERS", "24")))
+    ours = AllGatherMatmul(comm, own, senders)
 
     def in_turn() -> None:
         dist.all_gather_into_tensor(whole, own)
@@ -58,9 +61,9 @@ def compare(comm: occl.Communicator, rank: int, M: int, N: int, K: int) -> None:
     exact, most = whole.double() @ b.double(), whole.double().abs() @ b.double().abs()
     bound = 2.0**-7 * exact.abs() + K * 2.0**-23 * most
     assert ((c.double() - exact).abs() <= bound).all(), (c.double() - exact).abs().max()
-    if rank == 0:
+    if comm.rank == 0:
         medians = {name: statistics.median(each) for name, each in times.items()}
-        print(f"2 x {M} x {K} times {K} x {N}: " + ", ".join(
+        print(f"{senders} senders, 2 x {M} x {K} times {K} x {N}: " + ", ".join(
             f"{name} {median:.0f} us" for name, median in medians.items()), flush=True)
     ours.close()
 
@@ -70,8 +73,9 @@ def main() -> None:
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
     with occl.init(device=rank, timeout=30.0, heap_bytes=256 << 20) as comm:
-        for shape in SHAPES:
-            compare(comm, rank, *shape)
+        for senders in [int(word) for word in sys.argv[1:]] or [24]:
+            for shape in SHAPES:
+                compare(comm, senders, *shape)
     dist.destroy_process_group()
 
 

@@ -16,7 +16,8 @@ if importlib.util.find_spec("triton"):  # else all cases are skipped
     import torch
     import triton
     import triton.language as tl
-    from all_gather_matmul import COLUMNS, DEPTH, GROUP, ROWS, WARPS, AllGatherMatmul, matmul_send
+    from all_gather_matmul import (COLUMNS, DEPTH, GROUP, ROWS, STAGES, WARPS, AllGatherMatmul,
+                                   landing, matmul_send)
 
     import occl.triton
 
@@ -343,7 +344,7 @@ def products(comm: occl.Communicator) -> None:
 
     c, counters = torch.empty(M, N, device="cuda", dtype=torch.bfloat16), torch.zeros(
         M // ROWS, dtype=torch.int64, device="cuda")
-    memory = torch.as_tensor(comm.empty((M, N), "bfloat16"), device="cuda")
+    memory = landing(comm, c)
     next_tile = torch.zeros(1, dtype=torch.int32, device="cuda")
     with comm.psend(c, M // ROWS, 1 - comm.rank) as send, \
             comm.precv(memory, M // ROWS, 1 - comm.rank) as receive:
@@ -353,7 +354,7 @@ def products(comm: occl.Communicator) -> None:
             next_tile.zero_()
             matmul_send[(32,)](random(2 * turn + comm.rank, M, K), b, c, send.device_pointer(), counters,
                                next_tile, M, N, K, ROWS, COLUMNS, DEPTH, GROUP, num_warps=WARPS,
-                               num_stages=3, extern_libs=occl.triton.extern_libs())
+                               num_stages=STAGES, extern_libs=occl.triton.extern_libs())
             send.wait_on()
             receive.wait_on()
             expect(c, random(2 * turn + comm.rank, M, K), b)

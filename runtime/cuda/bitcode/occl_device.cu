@@ -1,7 +1,7 @@
 // The functions that kernels have of partitioned requests (occl_device.cuh), in C, for languages
 // that link LLVM bitcode: occl_device.bc, compiled by clang alone, without the CUDA toolkit.
-// python/occl/triton/__init__.py says what each does. A request is what occlPdevicePointer gives; all
-// threads of the thread block call together, with the same arguments.
+// python/occl/triton/__init__.py says what each does. A request is what occlPdevicePointer gives;
+// all threads of the thread block call together, with the same arguments.
 //
 // No shared memory: the compilers that link this place all of it themselves, and what an
 // instruction needs aligned to 1,024 bytes would move. So the block tells its threads something by
@@ -107,7 +107,11 @@ OCCL_BITCODE int32_t occl_pwait_block(int64_t request, int64_t partition, int64_
 
 OCCL_BITCODE int32_t occl_parrived_block(int64_t request, int64_t partition) {
   Part part = partOf(request);
-  return beforeBulkLoads(wait(Program(), part, static_cast<uint64_t>(partition), 0));
+  const Wait found = wait(Program(), part, static_cast<uint64_t>(partition), 0);
+  // A loop that only asks ends: what marks have left is sent by who looks.
+  if (found == Wait::NotYet)
+    detail::storeDeferred(Program(), *part.s->sends);
+  return beforeBulkLoads(found);
 }
 
 OCCL_BITCODE int32_t occl_pflush_block(int64_t request, int64_t nanoseconds) {
