@@ -109,8 +109,9 @@ class NativeWheel(bdist_wheel):
 
 
 def needed_glibc(path):
-    """The minor version of glibc whose symbols a file asks for."""
-    return max(int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", path.read_bytes()))
+    """The minor version of glibc whose symbols a file asks for; 0 if it is linked statically."""
+    found = re.findall(rb"\0GLIBC_2\.(\d+)", path.read_bytes())
+    return max((int(minor) for minor in found), default=0)
 
 
 class NoSdist(sdist):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """All-gather and product of two ranks, each on a GPU: in one kernel of Triton (all_gather_matmul.py),
-and by NCCL's all-gather and torch.matmul in turn. The results are compared, and both are timed.
+and by NCCL's all-gather and then torch.matmul, or the same tiles in a kernel of Triton. The results
+are compared with float64, and all are timed, several in a row.
 
     torchrun --nproc-per-node 2 examples/triton/compare.py [SENDERS]...
 
@@ -13,12 +14,24 @@ import sys
 
 import torch
 import torch.distributed as dist
-from all_gather_matmul import AllGatherMatmul
+import triton
+import triton.language as tl
+from all_gather_matmul import (COLUMNS, DEPTH, GROUP, ROWS, STAGES, WARPS, AllGatherMatmul, _place,
+                               _tile)
 
 import occl
 
 SHAPES = [(1024, 4096, 4096), (2048, 4096, 4096), (4096, 4096, 4096), (4096, 8192, 4096)]
-UNTIMED, TIMED = 5, 30
+UNTIMED, TIMED, IN_A_ROW = 2, 10, 10
+
+
+@triton.jit
+def matmul(a, b, c, M, N, K, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+           GROUP: tl.constexpr):
+    """The tiles of all_gather_matmul, of an A that is there."""
+    for tile in range(tl.program_id(0), (M // ROWS) * (N // COLUMNS), tl.num_programs(0)):
+        row, column = _place(tile, M, N, ROWS, COLUMNS, GROUP)
+        _tile(a, b, c, row, column, N, K, ROWS, COLUMNS, DEPTH)
 
 
 def microseconds(run) -> list[float]:
@@ -29,11 +42,12 @@ def microseconds(run) -> list[float]:
         dist.barrier()
         torch.cuda.synchronize()
         events[0].record()
-        run()
+        for _ in range(IN_A_ROW):
+            run()
         events[1].record()
         torch.cuda.synchronize()
         if turn >= UNTIMED:
-            times.append(events[0].elapsed_time(events[1]) * 1000)
+            times.append(events[0].elapsed_time(events[1]) * 1000 / IN_A_ROW)
     longest = torch.tensor(times, device="cuda")
     dist.all_reduce(longest, dist.ReduceOp.MAX)
     return longest.tolist()
@@ -47,15 +61,20 @@ def compare(comm: occl.Communicator, senders: int, M: int, N: int, K: int) -> No
     whole = torch.empty(2 * M, K, device="cuda", dtype=torch.bfloat16)
     ours = AllGatherMatmul(comm, own, senders)
 
-    def in_turn() -> None:
+    def gather() -> None:
         dist.all_gather_into_tensor(whole, own)
+
+    def by_torch() -> None:
         torch.matmul(whole, b, out=wanted)
 
-    def alone() -> None:
-        torch.matmul(whole, b, out=wanted)
+    def by_triton() -> None:
+        matmul[ours.grid](whole, b, wanted, 2 * M, N, K, ROWS, COLUMNS, DEPTH, GROUP,
+                          num_warps=WARPS, num_stages=STAGES)
 
-    times = {name: microseconds(run) for name, run in
-             (("ours", lambda: ours(b, c)), ("in turn", in_turn), ("torch.matmul alone", alone))}
+    times = {name: microseconds(run) for name, run in (
+        ("one kernel", lambda: ours(b, c)), ("NCCL, torch", lambda: (gather(), by_torch())),
+        ("NCCL, Triton", lambda: (gather(), by_triton())), ("NCCL", gather), ("torch", by_torch),
+        ("Triton", by_triton))}
     assert ours.words[1] == 0, "a band has not come in time"
     # Each is a sum of K products in float32, rounded once.
     exact, most = whole.double() @ b.double(), whole.double().abs() @ b.double().abs()
