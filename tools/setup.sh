@@ -27,7 +27,7 @@ for group in "$@"; do
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
   torch) packages+=(python3-dev python3-venv) ;; # PyTorch's backend
-  triton) packages+=(clang-19) ;; # the device functions as bitcode
+  triton) optional+=(clang-19) ;; # the device functions as bitcode, which Bazel leaves out without it
   verbs) # a kernel with soft RoCE, and what uses it
     packages+=(linux-source-6.1 xz-utils flex bison bc busybox-static)
     packages+=(ibverbs-providers ibverbs-utils)

@@ -53,13 +53,39 @@ def one(send, SIZE: tl.constexpr):
     occl.triton.ready(send, SIZE)
 
 
+@triton.jit
+def wait_inside(a, b, c, receive, K, SIZE: tl.constexpr):
+    i, d = tl.arange(0, 128), tl.arange(0, 64)
+    total = tl.zeros((128, 128), tl.float32)
+    for k in range(0, K, 64):
+        occl.triton.wait(receive, k // 64, SIZE)
+        total = tl.dot(tl.load(a + i[:, None] * K + d[None, :] + k),
+                       tl.load(b + (d[:, None] + k) * 128 + i[None, :]), total)
+    tl.store(c + i[:, None] * 128 + i[None, :], total.to(tl.bfloat16))
+
+
+@triton.jit
+def wait_around(a, b, c, receive, K, SIZE: tl.constexpr):
+    i, d = tl.arange(0, 128), tl.arange(0, 64)
+    for t in range(0, K):
+        total = tl.zeros((128, 128), tl.float32)
+        occl.triton.wait(receive, t, SIZE)
+        for k in range(0, K, 64):
+            total = tl.dot(tl.load(a + i[:, None] * K + d[None, :] + k),
+                           tl.load(b + (d[:, None] + k) * 128 + i[None, :]), total)
+        tl.store(c + i[:, None] * 128 + i[None, :], total.to(tl.bfloat16))
+
+
 def compiled(kernel, libraries, arch=90, **options):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    types = {"field": "*fp32", "send": "i64", "receive": "i64", "counter": "*i64"}
+    types = {"field": "*fp32", "send": "i64", "receive": "i64", "counter": "*i64",
+             "a": "*bf16", "b": "*bf16", "c": "*bf16", "K": "i32"}
     signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
-    source = ASTSource(kernel, signature, {"SIZE": 1024})
+    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(kernel.arg_names)
+               if name in ("a", "b", "c", "K")}
+    source = ASTSource(kernel, signature, {"SIZE": 1024}, aligned)
     return triton.compile(source, GPUTarget("cuda", arch, 32), {"extern_libs": libraries, **options})
 
 
@@ -72,6 +98,15 @@ def test_a_kernel_has_the_functions_inside(libraries):
     # Stores come before the mark, loads of what has arrived behind the wait.
     at = [found.start() for found in re.finditer(r"cp.async.bulk.wait_group 0", ptx)]
     assert len(at) == 2 and "st.global" in ptx[:at[0]] and "fence.proxy.async" in ptx[at[0]:at[1]]
+
+
+@pytest.mark.parametrize("kernel, is_right", [(wait_around, True), (wait_inside, False)])
+def test_loads_of_a_pipelined_loop_begin_behind_a_wait_around_it(libraries, kernel, is_right):
+    """And before one that is directly in it, as docs/partitioned.md says."""
+    text = compiled(kernel, libraries, num_stages=3).asm["ttgir"]
+    assert text.count("tt.extern_elementwise") == 1 and "ttg.async_copy_global_to_local" in text
+    assert (text.index("tt.extern_elementwise") < text.index("ttg.async_copy_global_to_local")
+            ) == is_right
 
 
 @pytest.mark.parametrize("kernel, options, text", [
