@@ -89,6 +89,11 @@ for rank in 0 1 2 3; do
 done
 for process in "${ranks[@]}"; do wait "$process"; done
 
+# Device functions as bitcode, where there is what makes them.
+if type clang++-19 llc-19 llvm-as-19 llvm-dis-19 >/dev/null 2>&1; then
+  [ -s "$prefix/lib/occl/occl_device.bc" ]
+fi
+
 # The installed plans run too.
 for plan in "$prefix"/share/occl/plans/*/*.json; do
   occl-run --plan "$plan" --count 10007 --iterations 2 | grep -x "check      0 wrong elements"

@@ -11,9 +11,9 @@
 
     produce[(64,)](field, send.device_pointer(), SIZE, extern_libs=occl.triton.extern_libs())
 
-Each call is one of the whole program (thread block): all its threads make it, with scalars. What the
-program has stored before ready() is what arrives, and after a wait() that is ARRIVED it may load what
-has arrived. It needs compute capability 9.0, Triton 3.4 or newer, and num_ctas of 1; not inside what
+Each call is one of the whole program (thread block): all its threads make it, with scalars. All
+that the program has stored before ready() arrives, and after a wait() that is ARRIVED the program may
+load it. This needs compute capability 9.0, Triton 3.4 or newer, and num_ctas of 1; not inside what
 `tl.range(warp_specialize=True)` divides among warps, where not all threads make the call, and wait()
 not directly in a loop whose loads Triton pipelines (num_stages), which loads before it.
 """
@@ -46,8 +46,8 @@ def extern_libs() -> dict[str, str]:
 
 
 def _ready(request: Any, partition: Any, _semantic: Any = None) -> Any:
-    """Partition `partition` of a send, or of a collective's input, is complete. Never waits: what
-    cannot be sent, as the receiver has not started, is sent by who waits. request: device_pointer()."""
+    """Partition `partition` of a send, or of a collective's input, is complete. Never waits: a
+    partition that cannot be sent, as the receiver has not started, is sent by a wait. request: device_pointer()."""
     return _call("occl_pready_block", [request, partition], _semantic)
 
 

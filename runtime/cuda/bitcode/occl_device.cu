@@ -108,7 +108,7 @@ OCCL_BITCODE int32_t occl_pwait_block(int64_t request, int64_t partition, int64_
 OCCL_BITCODE int32_t occl_parrived_block(int64_t request, int64_t partition) {
   Part part = partOf(request);
   const Wait found = wait(Program(), part, static_cast<uint64_t>(partition), 0);
-  // A loop that only asks ends: what marks have left is sent by who looks.
+  // Looks send what marks have left, so that a loop of them ends.
   if (found == Wait::NotYet)
     detail::storeDeferred(Program(), *part.s->sends);
   return beforeBulkLoads(found);
