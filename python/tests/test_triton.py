@@ -115,8 +115,11 @@ def test_loads_of_a_pipelined_loop_begin_behind_a_wait_around_it(libraries, kern
     (one, {"num_ctas": 2}, "num_ctas=2"),
     (one, {"arch": 80}, "capability 9.0 or newer")])
 def test_what_is_wrong_is_said(libraries, kernel, options, text):
-    with pytest.raises(triton.CompilationError, match=text):
+    with pytest.raises(triton.CompilationError) as error:
         compiled(kernel, libraries, **options)
+    # Versions differ in whether they repeat the text of the exception that it comes from.
+    assert re.search(text, f"{error.value} {error.value.__cause__}")
+
 
 
 def test_without_the_file(monkeypatch):
