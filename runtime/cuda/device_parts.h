@@ -28,7 +28,7 @@ public:
   virtual Status prepare(void *stream) = 0;
   virtual Status wait(void *stream) = 0;
   /// What kernels have of it: occlPartDevice_t::state.
-  virtual void *state() const = 0;
+  virtual void *state() = 0;
   /// Then there is none any more. InvalidArgument: its epoch has not ended.
   virtual Status release() = 0;
 };

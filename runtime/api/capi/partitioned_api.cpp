@@ -254,7 +254,7 @@ occlResult_t occlPwaitOn(occlPart_t part, void *stream) {
 }
 
 occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle) {
-  return onDevice("occlPdevice", part, [&](const cuda::DevicePart &request) -> Status {
+  return onDevice("occlPdevice", part, [&](cuda::DevicePart &request) -> Status {
     if (!handle)
       return invalid("handle must not be NULL");
     handle->state = request.state();

@@ -36,7 +36,7 @@ public:
   /// InvalidArgument: collectives have nothing to prepare.
   Status prepare(void *stream) override;
   Status wait(void *stream) override;
-  void *state() const override { return onDevice; }
+  void *state() override { return onDevice; }
   Status release() override;
 
 private:

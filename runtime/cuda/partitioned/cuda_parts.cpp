@@ -6,7 +6,6 @@
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/partitioned/part_layout.h"
 #include "runtime/cuda/tables/replay_word.h"
-#include "runtime/cuda/watch/stream_first_use.h"
 #include "runtime/partitioned/requests.h"
 
 #include <algorithm>
@@ -170,7 +169,7 @@ Status CudaParts::morePinned() {
       return {};
   }
   constexpr uint64_t kStride = 128;
-  static_assert(sizeof(device::Peer) <= kStride);
+  static_assert(sizeof(PinnedWords) <= kStride);
   // Room for all that there will be, so that none needs memory to come back.
   pinned.reserve(pinned.size() + 1);
   {
@@ -185,7 +184,7 @@ Status CudaParts::morePinned() {
   pinned.push_back(memory);
   std::lock_guard lock(mutex);
   for (uint64_t at = 0; at < kPinnedBytes; at += kStride)
-    freePeers.push_back(reinterpret_cast<device::Peer *>(static_cast<char *>(memory) + at));
+    freePeers.push_back(reinterpret_cast<PinnedWords *>(static_cast<char *>(memory) + at));
   return {};
 }
 
@@ -216,7 +215,7 @@ bool CudaParts::takePiece(PairPart &part, uint64_t bytes) {
   part.party.kept.push_back(std::shared_ptr<const void>(
       &part, [this, each](const void *) { remains.splice(remains.end(), inUse, each); }));
   part.onDevice = reinterpret_cast<device::State *>(memory.onDevice() + piece->offset);
-  part.peer = new (each->peer) device::Peer{};
+  part.peer = new (each->peer) PinnedWords{};
   part.party.onDevice.words = piece->offset + 1;
   return true;
 }
@@ -225,6 +224,7 @@ bool CudaParts::takePiece(PairPart &part, uint64_t bytes) {
 Status CudaParts::place(PairPart &part, char *buffer) {
   const Party &party = part.party;
   const PartLayout layout(party.isSend, part.cut, party.shape.partitions);
+  part.buffer = buffer;
   if (!takePiece(part, layout.bytes))
     return {StatusCode::Again, "there is no room for the words of " + party.shape.describe() +
                                    ": free other requests, on both sides, or memory of "
@@ -370,104 +370,7 @@ Status CudaParts::failed(const Status &cause) const {
   return fabric.failure();
 }
 
-// --- epochs ---
-
-Status PairPart::start(void *stream) { return owner.start(*this, stream); }
-Status PairPart::mark(plan::Range range, void *stream) { return owner.mark(*this, range, stream); }
-Status PairPart::prepare(void *stream) { return owner.prepare(*this, stream); }
-Status PairPart::wait(void *stream) { return owner.wait(*this, stream); }
-Status PairPart::release() { return owner.release(*this); }
-
-PartWait CudaParts::waitOf(const PairPart &part) const {
-  return {part.onDevice, part.party.peer, static_cast<uint32_t>(part.party.serial),
-          watch.bound(kPartPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000)};
-}
-
-StatusOr<bool> CudaParts::isCapturing(void *stream) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  Status status = toStatus(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &capture),
-                           "looking at the stream");
-  return status.ok() ? StatusOr<bool>(capture != cudaStreamCaptureStatusNone) : status;
-}
-
-template <class Launch>
-Status CudaParts::launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
-                           const char *what) {
-  if (fabric.failed())
-    return fabric.failure();
-  OnDevice on(memory.device());
-  // Its other side may have come meanwhile.
-  if (Status tended = tend(part); !tended.ok())
-    return tended;
-  auto *const into = static_cast<cudaStream_t>(stream);
-  const auto isCaptured = isCapturing(into);
-  // A captured launch runs at replays, and does not hold its stream.
-  const auto launchNow = [&] { return toStatus(static_cast<cudaError_t>(launch()), what); };
-  if (!isCaptured.ok() || *isCaptured)
-    return isCaptured.ok() ? launchNow() : isCaptured.status();
-  unsigned long long number = 0;
-  Status status = toStatus(cudaStreamGetId(into, &number), "asking which stream it is");
-  if (status.ok())
-    status = useStream(into, number);
-  // A wait leaves a connection for what it waits for.
-  if (status.ok() && waits)
-    status = watch.checkConnections(false);
-  if (!status.ok())
-    return status;
-  return waits ? launchHeld(held, memory.device(), into, launchNow) : launchNow();
-}
-
-Status CudaParts::start(PairPart &part, void *stream) {
-  return launchIn(
-      part, stream, false, [&] { return launchPartStart(part.onDevice, stream); },
-      "launching the start of a partitioned request");
-}
-
-Status CudaParts::mark(PairPart &part, plan::Range range, void *stream) {
-  const Party &party = part.party;
-  if (!party.isSend)
-    return invalid("a " + describe(part) + " has no partitions to be marked");
-  if (range.begin >= range.end || range.end > party.shape.partitions)
-    return invalid(describe(part) + ": there are no partitions " + std::to_string(range.begin) +
-                   " to " + std::to_string(range.end - 1) + " of " +
-                   std::to_string(party.shape.partitions));
-  // The messages that the marks can complete decide how many thread blocks store them.
-  const uint64_t messages =
-      party.shape.messageOf(range.end - 1) - party.shape.messageOf(range.begin) + 1;
-  return launchIn(
-      part, stream, false,
-      [&] {
-        return launchPartMarks(part.onDevice, range.begin, range.end - 1,
-                               messages * part.cut.unitsOfMessage, stream);
-      },
-      "launching marks of a partitioned send");
-}
-
-Status CudaParts::prepare(PairPart &part, void *stream) {
-  if (!part.party.isSend) // data come whatever this side does
-    return fabric.failed() ? fabric.failure() : Status();
-  return launchIn(
-      part, stream, true, [&] { return launchPartPrepare(waitOf(part), stream); },
-      "launching the preparation of a partitioned send");
-}
-
-Status CudaParts::wait(PairPart &part, void *stream) {
-  Status status = launchIn(
-      part, stream, true,
-      [&] {
-        return part.party.isSend ? launchSendWait(waitOf(part), part.cut.units(), stream)
-                                 : launchReceiveWait(waitOf(part), stream);
-      },
-      "launching the wait of a partitioned request");
-  if (!status.ok())
-    return status;
-  part.waits.fetch_add(1, std::memory_order_relaxed);
-  OnDevice on(memory.device());
-  const auto isCaptured = isCapturing(stream);
-  if (!isCaptured.ok() || *isCaptured)
-    part.hasCapturedWait.store(true, std::memory_order_relaxed);
-  return status;
-}
+// --- ends ---
 
 StatusOr<CudaParts::Epochs> CudaParts::epochsOf(const device::State *state) {
   Epochs epochs{};

@@ -8,6 +8,7 @@
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_parts.h"
 #include "runtime/cuda/partitioned/arrival_words.h"
+#include "runtime/cuda/partitioned/mark_choice.h"
 #include "runtime/cuda/partitioned/part_kernels.h"
 #include "runtime/cuda/watch/held_launch.h"
 #include "runtime/cuda/watch/held_streams.h"
@@ -32,6 +33,12 @@ namespace occl::cuda {
 
 class CudaParts;
 
+/// What the host and its device tell each other of a request, pinned.
+struct PinnedWords : device::Peer {
+  /// Of a send, by the device: the last epoch that occlPprepareOn has found started.
+  uint64_t foundStarted;
+};
+
 class PairPart final : public DevicePart {
 public:
   PairPart(CudaParts &owner, const partitioned::Terms &terms)
@@ -40,24 +47,28 @@ public:
                             .tag = terms.tag,
                             .shape = terms.shape,
                             .reference = 0,
-                            .bound = partitioned::Notices(terms.isSend ? 0 : 1)} {}
+                            .bound = partitioned::Notices(terms.isSend ? 0 : 1)},
+        choice(terms.shape) {}
 
   Status start(void *stream) override;
   Status mark(plan::Range range, void *stream) override;
   Status prepare(void *stream) override;
   Status wait(void *stream) override;
-  void *state() const override { return onDevice; }
+  void *state() override;
   Status release() override;
 
   CudaParts &owner;
   partitioned::Party party;
-  device::State *onDevice = nullptr;   // in the rank's arena
-  device::Peer *peer = nullptr;        // pinned
+  device::State *onDevice = nullptr; // in the rank's arena
+  PinnedWords *peer = nullptr;
+  char *buffer = nullptr;              // of a send
   device::Cut cut{};                   // of a send
   uint32_t entry = 0;                  // of a send: in Sends
   bool mayBeInTable = false;           // likewise
   Atomic<uint64_t> waits{0};           // that were put into streams, captured or not
   Atomic<bool> hasCapturedWait{false}; // whose replays nobody counts
+  Mutex choosing;
+  MarkChoice choice; // under the lock
   // Under the owner's lock.
   bool isConnected = false, isFreedTold = false, lacksWords = false;
 };
@@ -76,6 +87,8 @@ public:
 
   /// Local. Of the terms the reference is not looked at.
   StatusOr<DevicePart *> make(const partitioned::Terms &terms);
+  /// From here on kernels of the program, or replays of graphs, may be at it.
+  static void loseSight(PairPart &part);
   Status start(PairPart &part, void *stream);
   Status mark(PairPart &part, plan::Range range, void *stream);
   Status prepare(PairPart &part, void *stream);
@@ -109,7 +122,7 @@ private:
   /// What a request that is freed had, once its peer has let go of it.
   struct Remains {
     ArenaSpace::Piece piece;
-    device::Peer *peer;
+    PinnedWords *peer;
   };
 
   StatusOr<bool> areEpochsOver();
@@ -138,8 +151,9 @@ private:
   Status failed(const Status &cause) const;
   static StatusOr<bool> isCapturing(void *stream);
   template <class Launch>
-  Status launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch,
-                  const char *what);
+  Status launchIn(const PairPart &part, void *stream, bool waits, const Launch &launch);
+  Status launchMarks(PairPart &part, plan::Range range, void *stream, bool isCaptured);
+  Status copyMarks(PairPart &part, plan::Range range, uint64_t epoch, void *stream);
   PartWait waitOf(const PairPart &part) const;
   std::string describe(const PairPart &part) const;
 
@@ -164,7 +178,7 @@ private:
   Mutex mutex; // guards what follows; taken after `making`
   std::unique_ptr<ArrivalWords> words;
   ArenaSpace::Piece wordsPiece{};
-  std::vector<device::Peer *> freePeers;
+  std::vector<PinnedWords *> freePeers;
   std::list<Remains> inUse, remains; // of requests, and of those that are freed
   std::unordered_map<const PairPart *, std::unique_ptr<PairPart>> all;
   partitioned::Matching matching;

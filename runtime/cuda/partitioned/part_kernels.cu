@@ -2,6 +2,7 @@
 #include "runtime/cuda/partitioned/part_kernels.h"
 
 #include "runtime/cuda/kernels/bound.cuh"
+#include "runtime/cuda/partitioned/copied_marks.cuh"
 #include "runtime/cuda/tables/misuse.h"
 #include "runtime/cuda/tables/replay_word.h"
 
@@ -16,7 +17,9 @@ using device::Misuse;
 using device::Part;
 using device::Stored;
 
-constexpr uint32_t kPartThreads = 512, kMostPartBlocks = 32;
+using device::Warp;
+
+constexpr uint32_t kPartThreads = 512, kMostPartBlocks = 32, kWarp = 32;
 /// Of one unit or few the block that marks is as fast as another kernel.
 constexpr uint64_t kUnitsMarked = 2;
 /// Nanoseconds without anything to store, after which all blocks but one leave the device.
@@ -49,6 +52,17 @@ __global__ void __launch_bounds__(kPartThreads)
     storePart(device::State *state, uint64_t first, uint64_t last) {
   Part part({state});
   storeOf(part, first, last);
+}
+
+/// A warp, which finds room beside kernels that fill a multiprocessor. Behind a copy of these
+/// partitions to the receiver.
+__global__ void __launch_bounds__(kWarp)
+    publishPart(device::State *state, uint64_t epoch, uint64_t first, uint64_t last) {
+  device::publishCopied(Warp(), Part(state), epoch, first, last);
+}
+
+__global__ void refusePart(device::State *state, uint64_t partition) {
+  device::refuseMark(Part(state), partition);
 }
 
 /// Of a block that waits: its first warp says, for all, whether to look again.
@@ -210,7 +224,9 @@ __global__ void __launch_bounds__(kPartThreads) waitForReceive(const PartWait wa
   bounded.endEpoch(part);
 }
 
-__global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait) {
+/// started: pinned, for the host: the epoch, which the receiver has started.
+__global__ void __launch_bounds__(kPartThreads)
+    waitForPeer(const PartWait wait, uint64_t *started) {
   Part part({wait.state});
   Bounded bounded(wait);
   if (threadIdx.x == 0 && device::loadWord(&part.s->done) >= part.e)
@@ -225,6 +241,8 @@ __global__ void __launch_bounds__(kPartThreads) waitForPeer(const PartWait wait)
                      : interpreter::Obstacle{interpreter::BlockReason::Credit, 0, wait.peer};
         }))
       return;
+  if (threadIdx.x == 0)
+    device::releaseWord(started, part.e);
 }
 
 /// One thread.
@@ -290,8 +308,17 @@ int launchCollectiveEnd(const PartWait &wait, uint64_t epoch, void *stream) {
   return launch(endCollective, 1, 32, stream, wait, epoch);
 }
 
-int launchPartPrepare(const PartWait &wait, void *stream) {
-  return launch(waitForPeer, 1, kPartThreads, stream, wait);
+int launchPartPrepare(const PartWait &wait, uint64_t *started, void *stream) {
+  return launch(waitForPeer, 1, kPartThreads, stream, wait, started);
+}
+
+int launchCopiedMarks(device::State *state, uint64_t epoch, uint64_t first, uint64_t last,
+                      void *stream) {
+  return launch(publishPart, 1, kWarp, stream, state, epoch, first, last);
+}
+
+int launchRefusedMark(device::State *state, uint64_t partition, void *stream) {
+  return launch(refusePart, 1, 1, stream, state, partition);
 }
 
 int launchSendWait(const PartWait &wait, uint64_t units, void *stream) {
@@ -306,6 +333,8 @@ int loadParts() {
   const void *const all[] = {reinterpret_cast<const void *>(startPart),
                              reinterpret_cast<const void *>(markPart),
                              reinterpret_cast<const void *>(storePart),
+                             reinterpret_cast<const void *>(publishPart),
+                             reinterpret_cast<const void *>(refusePart),
                              reinterpret_cast<const void *>(waitForSend),
                              reinterpret_cast<const void *>(waitForReceive),
                              reinterpret_cast<const void *>(waitForPeer),

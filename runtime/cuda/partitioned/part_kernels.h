@@ -29,8 +29,13 @@ int launchCollectiveStart(device::State *state, uint64_t epoch, void *stream);
 int launchCollectiveMarks(device::State *state, uint64_t first, uint64_t last, void *stream);
 /// Its call has ended: the end of the epoch, if that has succeeded.
 int launchCollectiveEnd(const PartWait &wait, uint64_t epoch, void *stream);
-/// Until the receiver has started.
-int launchPartPrepare(const PartWait &wait, void *stream);
+/// Until the receiver has started; then *started, pinned, is the epoch.
+int launchPartPrepare(const PartWait &wait, uint64_t *started, void *stream);
+/// Behind a copy of partitions first to last, in this epoch: they are marked, and have arrived.
+int launchCopiedMarks(device::State *state, uint64_t epoch, uint64_t first, uint64_t last,
+                      void *stream);
+/// A mark of a partition that such a copy has: it is a misuse, and nothing else.
+int launchRefusedMark(device::State *state, uint64_t partition, void *stream);
 /// units: of a send.
 int launchSendWait(const PartWait &wait, uint64_t units, void *stream);
 int launchReceiveWait(const PartWait &wait, void *stream);
