@@ -73,18 +73,24 @@ typedef struct {
 OCCL_API occlResult_t occlPstartOn(occlPart_t part, void *stream);
 
 /* Marks partitions first to last, both included: what the stream has done before is sent. Does not
- * wait. */
+ * wait. Partitions of a send are stored to the receiver by a kernel; or, as a whole, by a copy
+ * engine, which takes no multiprocessor, if these are whole messages of together 1 MiB or more, and
+ * the host has seen that the receiver has started: occlPprepareOn of this epoch has ended (the host
+ * has waited for its stream, or an event behind it). Not so in a captured stream, and not of a send
+ * that was captured before, or whose handle the program has asked for (occlPdevice). */
 OCCL_API occlResult_t occlPreadyOn(occlPart_t part, int64_t first, int64_t last, void *stream);
 
 /* Of a send that has an epoch: what follows in the stream finds it begun by the receiver, so marks
- * send at once. Not needed for anything. Of a receive it does nothing. */
+ * send at once; and by copy engines, see occlPreadyOn. Else not needed for anything. Of a receive
+ * it does nothing. */
 OCCL_API occlResult_t occlPprepareOn(occlPart_t part, void *stream);
 
 /* The end of the epoch. Of a send: all partitions have been marked, and what follows may change the
  * buffer; of a receive: all have arrived. */
 OCCL_API occlResult_t occlPwaitOn(occlPart_t part, void *stream);
 
-/* Fills in *handle. Local, allocates nothing. */
+/* Fills in *handle. Local, allocates nothing. From here on copy engines carry out no marks of a
+ * send. */
 OCCL_API occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle);
 
 /* The same where kernels take no structures: *pointer, an address of device memory, is what the

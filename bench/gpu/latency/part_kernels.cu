@@ -60,6 +60,24 @@ __global__ void pingPongByHand(ByHand by, uint32_t partitions, bool isFirst, uin
     *took = detail::deviceClock() - begin;
 }
 
+/// As a product's thread blocks are: one on a multiprocessor, which has all of its shared memory.
+constexpr uint32_t kComputeThreads = 384, kComputeShared = 200 << 10;
+
+__global__ void __launch_bounds__(kComputeThreads, 1) compute(float *sums, uint32_t steps) {
+  constexpr uint32_t kAtOnce = 16;
+  float values[kAtOnce];
+  for (uint32_t k = 0; k < kAtOnce; ++k)
+    values[k] = static_cast<float>(threadIdx.x + k);
+  for (uint32_t i = 0; i < steps; ++i)
+#pragma unroll
+    for (uint32_t k = 0; k < kAtOnce; ++k)
+      values[k] = values[k] * 0.999f + 0.5f;
+  float sum = 0;
+  for (uint32_t k = 0; k < kAtOnce; ++k)
+    sum += values[k];
+  sums[blockIdx.x * kComputeThreads + threadIdx.x] = sum;
+}
+
 } // namespace
 
 int launchPartPingPong(void *stream, occlPartDevice_t send, occlPartDevice_t receive,
@@ -73,6 +91,16 @@ int launchPingPongByHand(void *stream, ByHand by, uint32_t partitions, uint32_t 
                          bool isFirst, uint64_t *took) {
   pingPongByHand<<<1, threads, 0, static_cast<cudaStream_t>(stream)>>>(by, partitions, isFirst,
                                                                        took);
+  return cudaGetLastError();
+}
+
+int launchComputation(void *stream, float *sums, uint32_t blocks, uint32_t steps) {
+  const int set = cudaFuncSetAttribute(reinterpret_cast<const void *>(compute),
+                                       cudaFuncAttributeMaxDynamicSharedMemorySize, kComputeShared);
+  if (set != cudaSuccess)
+    return set;
+  compute<<<blocks, kComputeThreads, kComputeShared, static_cast<cudaStream_t>(stream)>>>(sums,
+                                                                                          steps);
   return cudaGetLastError();
 }
 

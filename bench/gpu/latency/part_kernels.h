@@ -23,7 +23,10 @@ struct ByHand {
 };
 int launchPingPongByHand(void *stream, ByHand by, uint32_t partitions, uint32_t threads,
                          bool isFirst, uint64_t *took);
-/// Both, before anything waits.
+/// Thread blocks that compute, each of which has a multiprocessor for itself: 384 sums each, of so
+/// many steps.
+int launchComputation(void *stream, float *sums, uint32_t blocks, uint32_t steps);
+/// Both that wait, before anything does.
 int loadPingPongs();
 
 } // namespace occl::bench

@@ -1,5 +1,5 @@
 // Marks whose data a copy engine has stored: what a kernel behind the copy says of them.
-// docs/decisions/gpu/partitioned.md, "Copy engines". Without CUDA host code, for tests.
+// docs/decisions/gpu/partitioned-copies.md. Without CUDA host code, for tests.
 #pragma once
 
 #include "runtime/api/occl_device.cuh"

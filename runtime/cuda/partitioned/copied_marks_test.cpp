@@ -1,6 +1,6 @@
 // Marks whose data a copy engine has stored, as host code: the copy is one of the test's.
 #include "runtime/cuda/partitioned/copied_marks.cuh"
-#include "runtime/cuda/partitioned/parts_on_host.h"
+#include "runtime/cuda/partitioned/testing/parts_on_host.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // are threads. The layout of requests is made here as cuda_parts.cpp makes it.
 #include "runtime/api/occl_device.cuh"
 #include "runtime/cuda/partitioned/arrival_words.h"
-#include "runtime/cuda/partitioned/parts_on_host.h"
+#include "runtime/cuda/partitioned/testing/parts_on_host.h"
 #include "support/testing/seed.h"
 
 #include <gtest/gtest.h>

@@ -31,13 +31,13 @@ bool MarkChoice::areWholeMessages(plan::Range partitions) const {
 }
 
 MarkBy MarkChoice::choose(plan::Range partitions, uint64_t seen) {
-  if (marked.empty()) // there is too little for a copy, or no epoch
+  if (!seesAll || marked.empty()) // there may be no epoch, or too little for a copy
     return MarkBy::Kernel;
   if (isAny(copied, partitions))
     return MarkBy::Nobody;
   const uint64_t bytes = (partitions.end - partitions.begin) * shape.count * sizeOf(shape.type);
-  const bool isCopied = seesAll && seen == epoch && bytes >= kCopiedBytes &&
-                        areWholeMessages(partitions) && !isAny(marked, partitions);
+  const bool isCopied = seen == epoch && bytes >= kCopiedBytes && areWholeMessages(partitions) &&
+                        !isAny(marked, partitions);
   for (uint64_t p = partitions.begin; p < partitions.end; ++p) {
     marked[p] = true;
     copied[p] = isCopied;

@@ -1,4 +1,4 @@
-// By what the marks of a stream are carried out: docs/decisions/gpu/partitioned.md, "Copy engines".
+// By what the marks of a stream are carried out: docs/decisions/gpu/partitioned-copies.md.
 // Host code alone: knows no device.
 #pragma once
 

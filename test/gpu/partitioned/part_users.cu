@@ -43,6 +43,20 @@ __global__ void fill(Field field, uint64_t key) {
     makePartition(Block(), field, p, key);
 }
 
+/// Two of these leave a multiprocessor room for 256 threads.
+constexpr uint32_t kCrowd = 896;
+
+__global__ void __launch_bounds__(kCrowd, 2) crowd(uint32_t *begun, const uint32_t *mayEnd) {
+  if (threadIdx.x == 0)
+    atomicAdd_system(begun, 1);
+  while (*static_cast<const volatile uint32_t *>(mayEnd) == 0)
+    __nanosleep(1000);
+}
+
+__global__ void fillOne(Field field, uint64_t p, uint64_t key) {
+  makePartition(Block(), field, p, key);
+}
+
 __device__ void check(Field field, uint64_t p, uint64_t key, uint64_t *wrong) {
   uint64_t different = 0;
   const uint64_t begin = p * field.bytes;
@@ -226,6 +240,20 @@ int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t bloc
   return cudaGetLastError();
 }
 
+int launchFillOne(void *stream, Field field, uint64_t p, uint64_t key) {
+  fillOne<<<1, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(field, p, key);
+  return cudaGetLastError();
+}
+
+int launchCrowd(void *stream, uint32_t *begun, const uint32_t *mayEnd, uint32_t *blocks) {
+  int device = 0, multiprocessors = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  *blocks = 2 * static_cast<uint32_t>(multiprocessors);
+  crowd<<<*blocks, kCrowd, 0, static_cast<cudaStream_t>(stream)>>>(begun, mayEnd);
+  return cudaGetLastError();
+}
+
 int loadPartUsers() {
   const void *const all[] = {reinterpret_cast<const void *>(produce<Thread>),
                              reinterpret_cast<const void *>(produce<Warp>),
@@ -238,6 +266,8 @@ int loadPartUsers() {
                              reinterpret_cast<const void *>(produceWords),
                              reinterpret_cast<const void *>(makeWords),
                              reinterpret_cast<const void *>(takeWords),
+                             reinterpret_cast<const void *>(crowd),
+                             reinterpret_cast<const void *>(fillOne),
                              reinterpret_cast<const void *>(misuse)};
   for (const void *kernel : all) {
     cudaFuncAttributes attributes;

@@ -23,6 +23,8 @@ struct Field {
 int launchProduce(void *stream, occlPartDevice_t part, Field field, uint64_t key, Marker marker);
 /// The same without marks.
 int launchFill(void *stream, Field field, uint64_t key);
+/// The same of one partition.
+int launchFillOne(void *stream, Field field, uint64_t p, uint64_t key);
 /// Each thread block waits for its partitions, for so long at most, and checks each when it has
 /// arrived: *wrong grows by the bytes that differ, or by 2^40 for each that has not come.
 int launchConsume(void *stream, occlPartDevice_t part, Field field, uint64_t key,
@@ -62,6 +64,10 @@ int launchSendBoth(void *stream, occlPartDevice_t first, Field ofFirst, occlPart
 enum class Misused { OutOfRange, Twice, TwiceAfterAll, WithoutEpoch, Receive };
 /// One block, of which thread block `block` of the grid does it.
 int launchMisuse(void *stream, occlPartDevice_t part, Misused how, uint32_t block);
+/// Thread blocks that leave each multiprocessor room for 256 threads, until *mayEnd; *begun counts
+/// them, *blocks is their number. Both words are pinned. The device has 2,048 threads a
+/// multiprocessor.
+int launchCrowd(void *stream, uint32_t *begun, const uint32_t *mayEnd, uint32_t *blocks);
 /// All of them, before anything waits.
 int loadPartUsers();
 

@@ -48,6 +48,33 @@ TEST(PartsInProcesses, ARingIsRight) {
   expectAllRight(processes, processRanks());
 }
 
+/// Marks of streams behind what the host has waited for: a copy engine stores them.
+TEST(PartsInProcesses, CopiesAreRight) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  const auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    Ring ring(comm, rank, processRanks(), {4, 3, 12 << 20});
+    for (uint64_t epoch = 1; epoch <= 10; ++epoch) {
+      ring.start(stream);
+      ring.expect(occlPprepareOn(ring.send, stream), "occlPprepareOn");
+      ring.expect(cudaStreamSynchronize(stream), "the stream");
+      ring.expect(launchFill(stream, ring.out(), ring.ownKey(epoch)), "filling");
+      for (int64_t p = 0; p < 4; ++p)
+        ring.expect(occlPreadyOn(ring.send, p, p, stream), "occlPreadyOn");
+      ring.waitAndCheck(stream, epoch);
+    }
+    const std::string wrong = ring.finish(stream);
+    ring.free();
+    cudaStreamDestroy(stream);
+    return wrong.empty() ? ring.wrong() : wrong;
+  };
+  Processes processes(processRanks(),
+                      joined(processRanks(), jobName("copies"), body, partsConfig()));
+  expectAllRight(processes, processRanks());
+}
+
 /// The last rank kills itself between its start and its marks, in a stream and in a kernel.
 TEST(PartsInProcesses, AKilledPeerIsNamed) {
   if (!hasDevice())
