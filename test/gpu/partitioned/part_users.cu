@@ -43,8 +43,9 @@ __global__ void fill(Field field, uint64_t key) {
     makePartition(Block(), field, p, key);
 }
 
-/// Two of these leave a multiprocessor room for 256 threads.
-constexpr uint32_t kCrowd = 896;
+/// Two of these leave a multiprocessor room for 256 threads. As products do they have most of its
+/// shared memory: kernels that want it divided otherwise wait until the multiprocessor is empty.
+constexpr uint32_t kCrowd = 896, kCrowdShared = 100 << 10;
 
 __global__ void __launch_bounds__(kCrowd, 2) crowd(uint32_t *begun, const uint32_t *mayEnd) {
   if (threadIdx.x == 0)
@@ -249,8 +250,13 @@ int launchCrowd(void *stream, uint32_t *begun, const uint32_t *mayEnd, uint32_t 
   int device = 0, multiprocessors = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (const int set =
+          cudaFuncSetAttribute(reinterpret_cast<const void *>(crowd),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, kCrowdShared);
+      set != cudaSuccess)
+    return set;
   *blocks = 2 * static_cast<uint32_t>(multiprocessors);
-  crowd<<<*blocks, kCrowd, 0, static_cast<cudaStream_t>(stream)>>>(begun, mayEnd);
+  crowd<<<*blocks, kCrowd, kCrowdShared, static_cast<cudaStream_t>(stream)>>>(begun, mayEnd);
   return cudaGetLastError();
 }
 
