@@ -35,7 +35,8 @@ bool Cublas::load() {
   };
   return find(create, "cublasCreate_v2") && find(setStream, "cublasSetStream_v2") &&
          find(setWorkspace, "cublasSetWorkspace_v2") &&
-         find(setSmCountTarget, "cublasSetSmCountTarget") && find(gemm, "cublasGemmEx");
+         find(setSmCountTarget, "cublasSetSmCountTarget") &&
+         find(gemm, "cublasGemmStridedBatchedEx");
 }
 
 std::unique_ptr<Cublas> Cublas::open() {
@@ -48,21 +49,25 @@ std::unique_ptr<Cublas> Cublas::open() {
   return made;
 }
 
-void Cublas::multiply(const void *left, const void *right, void *product, uint64_t rows,
-                      uint64_t columns, uint64_t k, uint32_t multiprocessors, cudaStream_t stream) {
+void Cublas::multiply(const Product &product, cudaStream_t stream) {
   if (!isSet || stream != current) {
     require(setStream(handle, stream), "cublasSetStream");
     require(setWorkspace(handle, workspace, kWorkspace), "cublasSetWorkspace");
     current = stream;
     isSet = true;
   }
-  require(setSmCountTarget(handle, static_cast<int>(multiprocessors)), "cublasSetSmCountTarget");
+  require(setSmCountTarget(handle, static_cast<int>(product.multiprocessors)),
+          "cublasSetSmCountTarget");
   // It has columns behind each other: the transposed product is right times left.
-  const float one = 1, zero = 0;
-  const auto n = static_cast<int>(columns), m = static_cast<int>(rows), inner = static_cast<int>(k);
-  require(gemm(handle, kAsItIs, kAsItIs, n, m, inner, &one, right, CUDA_R_16BF, n, left,
-               CUDA_R_16BF, inner, &zero, product, CUDA_R_16BF, n, kAddFloats, kDefaultAlgorithm),
-          "cublasGemmEx");
+  const float one = 1, added = product.adds ? 1.f : 0.f;
+  const int type = product.type == Type::Float32 ? CUDA_R_32F : CUDA_R_16BF;
+  const auto n = static_cast<int>(product.columns), m = static_cast<int>(product.rows),
+             inner = static_cast<int>(product.inner);
+  require(gemm(handle, kAsItIs, kAsItIs, n, m, inner, &one, product.right, type, n, 0, product.left,
+               type, inner, static_cast<long long>(product.leftApart), &added, product.product,
+               type, n, static_cast<long long>(product.productApart),
+               static_cast<int>(product.batch), kAddFloats, kDefaultAlgorithm),
+          "cublasGemmStridedBatchedEx");
 }
 
 } // namespace occl::bench

@@ -25,7 +25,7 @@ class Rank {
 public:
   /// What the parent of all ranks hears of the one at which they fail.
   struct Settings {
-    static constexpr uint32_t kMost = 32;
+    static constexpr uint32_t kMost = 96;
     uint32_t now = 0; // 1 + its number; 0: none
     bool hasFailed[kMost] = {};
   };
