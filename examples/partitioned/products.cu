@@ -3,6 +3,7 @@
 #include "examples/partitioned/check.h"
 #include "runtime/api/occl_device.cuh"
 
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -16,10 +17,22 @@ constexpr int64_t kSums = 0, kBlocks = 1;
 /// use of the device: what follows in the stream must not take it for there.
 constexpr uint64_t kNanoseconds = 60'000'000'000;
 
-__global__ void __launch_bounds__(32) awaitBand(occlPartDevice_t receive, uint32_t band) {
+/// Partitions of a band at most: enough for all thread blocks that send one, and a thread each of
+/// the one that waits.
+constexpr uint32_t kPartitions = 64, kSendingThreads = 512;
+
+__global__ void __launch_bounds__(kPartitions) awaitBand(occlPartDevice_t receive, uint64_t first) {
   device::Part part(receive);
-  if (wait(device::Warp(), part, band, kNanoseconds) == device::Wait::NotYet)
+  if (wait(device::Thread(), part, first + threadIdx.x, kNanoseconds) == device::Wait::NotYet)
     __trap();
+}
+
+/// Each thread block sends some of these partitions.
+__global__ void __launch_bounds__(kSendingThreads)
+    sendBand(occlPartDevice_t send, uint64_t first, uint64_t number) {
+  device::Part part(send);
+  for (uint64_t i = blockIdx.x; i < number; i += gridDim.x)
+    ready(device::Block(), part, first + i);
 }
 
 uint64_t bytesOf(occlDataType_t type) {
@@ -53,7 +66,8 @@ uint32_t behind(uint32_t rank, uint32_t steps, uint32_t numRanks) {
 /// Of the matrix with rows of so many elements.
 BlockRequest::Block blockAt(char *memory, const ProductShape &shape, uint64_t rowLength,
                             uint32_t numRanks) {
-  return {memory, shape.bands, BandsOfBlocks(shape, numRanks).rowsOfBand * rowLength, shape.type};
+  return {memory, shape.bands, BandsOfBlocks(shape, numRanks).rowsOfBand * rowLength, shape.type,
+          shape.senders};
 }
 
 /// To all other ranks this one's block of a matrix, and from all others theirs, nearest first.
@@ -71,18 +85,17 @@ void connectAll(occlComm_t comm, const ProductShape &shape, char *matrix, uint64
   }
 }
 
-/// Receives begin first, so that nobody's sends have to wait for long.
-void startAll(const BlockRequests &requests, cudaStream_t stream) {
+Transfers::Requests allOf(const BlockRequests &requests) {
+  Transfers::Requests all;
   for (const BlockRequest &request : requests)
-    request.start(stream);
+    all.push_back(&request);
+  return all;
 }
-void prepareAll(const BlockRequests &requests, cudaStream_t stream) {
-  for (const BlockRequest &request : requests)
-    request.prepare(stream);
-}
-void waitForAll(const BlockRequests &requests, cudaStream_t stream) {
-  for (const BlockRequest &request : requests)
-    request.wait(stream);
+Transfers::Requests allOf(const BlockRequests &some, const BlockRequests &others) {
+  Transfers::Requests all = allOf(some);
+  for (const BlockRequest *other : allOf(others))
+    all.push_back(other);
+  return all;
 }
 
 } // namespace
@@ -105,23 +118,34 @@ BandsOfBlocks::BandsOfBlocks(const ProductShape &shape, uint32_t numRanks)
 
 void BlockRequest::Free::operator()(occlPart_t part) const { occlPfree(part); }
 
+BlockRequest::BlockRequest(const Block &block)
+    : partitions(static_cast<uint32_t>(std::gcd(block.count, kPartitions))),
+      senders(block.senders) {}
+
 BlockRequest BlockRequest::send(occlComm_t comm, const Block &from, uint32_t rank, int64_t tag) {
+  BlockRequest made(from);
   occlPart_t part = nullptr;
-  check(occlPsendInit(comm, from.memory, from.bands, from.count, from.type, rank, tag, nullptr,
-                      &part),
+  check(occlPsendInit(comm, from.memory, int64_t{from.bands} * made.partitions,
+                      from.count / made.partitions, from.type, rank, tag, nullptr, &part),
         "occlPsendInit");
-  return BlockRequest(part); // no kernel of the program has to do with it
+  made.part.reset(part);
+  if (made.senders > 0) // else no kernel of the program has to do with it, which the library knows
+    made.ask();
+  return made;
 }
 
 BlockRequest BlockRequest::receive(occlComm_t comm, const Block &into, uint32_t rank, int64_t tag) {
+  BlockRequest made(into);
   occlPart_t part = nullptr;
-  check(occlPrecvInit(comm, into.memory, into.bands, into.count, into.type, rank, tag, nullptr,
-                      &part),
+  check(occlPrecvInit(comm, into.memory, int64_t{into.bands} * made.partitions,
+                      into.count / made.partitions, into.type, rank, tag, nullptr, &part),
         "occlPrecvInit");
-  BlockRequest made(part);
-  check(occlPdevice(part, &made.onDevice), "occlPdevice");
+  made.part.reset(part);
+  made.ask();
   return made;
 }
+
+void BlockRequest::ask() { check(occlPdevice(part.get(), &onDevice), "occlPdevice"); }
 
 void BlockRequest::start(cudaStream_t stream) const {
   check(occlPstartOn(part.get(), stream), "occlPstartOn");
@@ -129,11 +153,16 @@ void BlockRequest::start(cudaStream_t stream) const {
 void BlockRequest::prepare(cudaStream_t stream) const {
   check(occlPprepareOn(part.get(), stream), "occlPprepareOn");
 }
-void BlockRequest::ready(uint32_t first, uint32_t last, cudaStream_t stream) const {
-  check(occlPreadyOn(part.get(), first, last, stream), "occlPreadyOn");
+void BlockRequest::ready(uint32_t band, cudaStream_t stream) const {
+  const int64_t first = int64_t{band} * partitions;
+  if (senders == 0)
+    return check(occlPreadyOn(part.get(), first, first + partitions - 1, stream), "occlPreadyOn");
+  sendBand<<<senders, kSendingThreads, 0, stream>>>(onDevice, static_cast<uint64_t>(first),
+                                                    partitions);
+  check(cudaGetLastError(), "launching what sends a band");
 }
 void BlockRequest::await(uint32_t band, cudaStream_t stream) const {
-  awaitBand<<<1, 32, 0, stream>>>(onDevice, band);
+  awaitBand<<<1, partitions, 0, stream>>>(onDevice, uint64_t{band} * partitions);
   check(cudaGetLastError(), "launching the wait for a band");
 }
 void BlockRequest::wait(cudaStream_t stream) const {
@@ -145,13 +174,11 @@ SideStream::SideStream() {
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
         "cudaStreamCreateWithPriority");
-  for (cudaEvent_t *event : {&order, &noted})
-    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(cudaEventCreateWithFlags(&order, cudaEventDisableTiming), "cudaEventCreateWithFlags");
 }
 
 SideStream::~SideStream() {
   cudaEventDestroy(order);
-  cudaEventDestroy(noted);
   cudaStreamDestroy(stream);
 }
 
@@ -165,15 +192,75 @@ void SideStream::precede(cudaStream_t other) {
   check(cudaStreamWaitEvent(other, order, 0), "cudaStreamWaitEvent");
 }
 
-void SideStream::note(cudaStream_t other) {
-  check(cudaEventRecord(noted, other), "cudaEventRecord");
+// --- transfers ---
+
+Transfers::Transfers(const ProductShape &shape) : shape(shape), ofBands(shape.bands) {
+  for (cudaEvent_t &event : ofBands)
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming), "cudaEventCreateWithFlags");
 }
 
-void SideStream::waitForNoted(cudaStream_t other) {
+Transfers::~Transfers() {
+  for (cudaEvent_t event : ofBands)
+    cudaEventDestroy(event);
+  cudaEventDestroy(begun);
+}
+
+/// Where products leave nothing, the first one would keep the device from all that is here.
+void Transfers::begin(const Requests &receives, const Requests &sends, cudaStream_t products) {
+  if (shape.leavesSome)
+    side.follow(products);
+  cudaStream_t stream = shape.leavesSome ? side.stream : products;
+  for (const BlockRequest *receive : receives) // first, as others wait for that
+    receive->start(stream);
+  if (shape.leavesSome)
+    arrivals.follow(stream);
+  for (const BlockRequest *send : sends)
+    send->start(stream);
+  for (const BlockRequest *send : sends)
+    send->prepare(stream);
+  check(cudaEventRecord(begun, stream), "cudaEventRecord");
+  if (!shape.leavesSome)
+    side.follow(products);
+}
+
+void Transfers::meet(cudaStream_t products) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(other, &capture), "cudaStreamIsCapturing");
-  if (capture == cudaStreamCaptureStatusNone)
-    check(cudaEventSynchronize(noted), "cudaEventSynchronize");
+  check(cudaStreamIsCapturing(products, &capture), "cudaStreamIsCapturing");
+  if (shape.hostWaits && capture == cudaStreamCaptureStatusNone)
+    check(cudaEventSynchronize(begun), "cudaEventSynchronize");
+}
+
+void Transfers::await(const BlockRequest &receive, uint32_t band, cudaStream_t products) {
+  if (!shape.leavesSome)
+    return receive.await(band, products);
+  receive.await(band, arrivals.stream);
+  arrivals.precede(products);
+}
+
+void Transfers::computed(uint32_t band, cudaStream_t products) {
+  check(cudaEventRecord(ofBands[band], products), "cudaEventRecord");
+}
+
+void Transfers::send(const Requests &to, uint32_t band) {
+  check(cudaStreamWaitEvent(side.stream, ofBands[band], 0), "cudaStreamWaitEvent");
+  sendNow(to, band);
+}
+
+void Transfers::sendNow(const Requests &to, uint32_t band) {
+  for (const BlockRequest *block : to)
+    block->ready(band, side.stream);
+}
+
+void Transfers::end(const Requests &receives, const Requests &sends, cudaStream_t products) {
+  for (const BlockRequest *send : sends)
+    send->wait(side.stream);
+  cudaStream_t stream = shape.leavesSome ? arrivals.stream : products;
+  for (const BlockRequest *receive : receives)
+    receive->wait(stream);
+  if (shape.leavesSome)
+    arrivals.precede(products);
+  side.precede(products);
 }
 
 // --- all-gather + product ---
@@ -181,33 +268,26 @@ void SideStream::waitForNoted(cudaStream_t other) {
 AllGatherProduct::AllGatherProduct(occlComm_t comm, const ProductShape &shape, void *gathered,
                                    void *product, Multiply multiply)
     : shape(shape), gathered(static_cast<char *>(gathered)), product(static_cast<char *>(product)),
-      multiply(std::move(multiply)) {
+      multiply(std::move(multiply)), transfers(shape) {
   whereIs(comm, rank, numRanks);
   connectAll(comm, shape, this->gathered, shape.inner, sends, receives);
 }
 
 void AllGatherProduct::enqueue(cudaStream_t stream) {
-  startAll(receives, stream);
-  startAll(sends, stream);
-  prepareAll(sends, stream);
-  side.note(stream);
-  side.follow(stream);
+  const Transfers::Requests to = allOf(sends), from = allOf(receives);
+  transfers.begin(from, to, stream);
   multiplyBand(rank, 0, 1, stream);
-  if (shape.hostWaits)
-    side.waitForNoted(stream);
-  // It is there already, so all goes at once, by bands so that they arrive one by one.
-  for (const BlockRequest &block : sends)
+  transfers.meet(stream);
+  // It is there already: all to the nearest first, by bands so that they arrive one by one.
+  for (const BlockRequest *block : to)
     for (uint32_t band = 0; band < shape.bands; ++band)
-      block.ready(band, band, side.stream);
-  waitForAll(sends, side.stream);
-  // What waits here is in the stream of the products, as beside them it would take their place.
+      transfers.sendNow({block}, band);
   for (uint32_t d = 1; d < numRanks; ++d)
     for (uint32_t band = 0; band < shape.bands; ++band) {
-      receives[d - 1].await(band, stream);
+      transfers.await(receives[d - 1], band, stream);
       multiplyBand(before(rank, d, numRanks), band, shape.bands, stream);
     }
-  waitForAll(receives, stream);
-  side.precede(stream);
+  transfers.end(from, to, stream);
 }
 
 void AllGatherProduct::multiplyBand(uint32_t block, uint32_t band, uint32_t bands,
@@ -223,7 +303,7 @@ void AllGatherProduct::multiplyBand(uint32_t block, uint32_t band, uint32_t band
 ProductReduceScatter::ProductReduceScatter(occlComm_t comm, const ProductShape &shape,
                                            const void *left, void *block, Multiply multiply)
     : comm(comm), shape(shape), left(static_cast<const char *>(left)),
-      multiply(std::move(multiply)) {
+      multiply(std::move(multiply)), transfers(shape) {
   whereIs(comm, rank, numRanks);
   for (uint32_t step = 0; step + 1 < numRanks; ++step)
     blocks.push_back(scratch(step > 0));
@@ -260,32 +340,33 @@ ProductReduceScatter::~ProductReduceScatter() {
 }
 
 void ProductReduceScatter::enqueue(cudaStream_t stream) {
-  begin(stream);
-  side.note(stream);
+  transfers.begin(allOf(receives), allOf(sends), stream);
   multiplyAll(stream, [](uint32_t) {});
-  end(stream);
+  transfers.end(allOf(receives), allOf(sends), stream);
 }
 
-void ProductReduceScatter::begin(cudaStream_t stream) {
-  startAll(receives, stream);
-  startAll(sends, stream);
-  prepareAll(sends, stream);
-}
-
-/// Step by step each band of the block whose turn it is: the last one is this rank's own.
-void ProductReduceScatter::multiplyAll(cudaStream_t stream, const Finished &finished) {
-  for (uint32_t step = 0; step < numRanks; ++step)
+/// Step by step each band of the block whose turn it is: the last one is this rank's own. What a
+/// rank waits for others have put into their streams before they wait themselves.
+void ProductReduceScatter::multiplyAll(cudaStream_t stream, const Mark &markOwn) {
+  const auto mark = [&](uint32_t step, uint32_t band) {
+    if (step + 1 == numRanks)
+      markOwn(band);
+    else
+      transfers.send({&sends[step]}, band);
+  };
+  for (uint32_t band = 0; band < shape.bands; ++band) {
+    multiplyBand(0, band, stream);
+    transfers.computed(band, stream);
+  }
+  transfers.meet(stream); // while these are computed
+  for (uint32_t band = 0; band < shape.bands; ++band)
+    mark(0, band);
+  for (uint32_t step = 1; step < numRanks; ++step)
     for (uint32_t band = 0; band < shape.bands; ++band) {
-      if (step > 0)
-        receives[step - 1].await(band, stream);
+      transfers.await(receives[step - 1], band, stream);
       multiplyBand(step, band, stream);
-      side.follow(stream);
-      if (shape.hostWaits && step == 0 && band == 0)
-        side.waitForNoted(stream);
-      if (step + 1 == numRanks)
-        finished(band);
-      else
-        sends[step].ready(band, band, side.stream);
+      transfers.computed(band, stream);
+      mark(step, band);
     }
 }
 
@@ -294,12 +375,6 @@ void ProductReduceScatter::multiplyBand(uint32_t step, uint32_t band, cudaStream
   const uint64_t row = before(rank, step + 1, numRanks) * each.rowsOfBlock + band * each.rowsOfBand;
   multiply(left + row * shape.inner * each.elementBytes,
            blocks[step] + band * each.bandBytes(shape.columns), each.rowsOfBand, step > 0, stream);
-}
-
-void ProductReduceScatter::end(cudaStream_t stream) {
-  waitForAll(sends, side.stream);
-  waitForAll(receives, stream);
-  side.precede(stream);
 }
 
 // --- product + all-reduce ---
@@ -321,19 +396,13 @@ ProductAllReduce::ProductAllReduce(occlComm_t comm, const ProductShape &shape, c
 }
 
 void ProductAllReduce::enqueue(cudaStream_t stream) {
-  SideStream &side = scatter.side;
-  startAll(receives, stream);
-  startAll(sends, stream);
-  scatter.begin(stream);
-  prepareAll(sends, stream);
-  side.note(stream);
-  scatter.multiplyAll(stream, [&](uint32_t band) {
-    for (const BlockRequest &block : sends)
-      block.ready(band, band, side.stream);
-  });
-  waitForAll(sends, side.stream);
-  waitForAll(receives, stream);
-  scatter.end(stream);
+  const Transfers::Requests to = allOf(sends);
+  const Transfers::Requests allReceives = allOf(scatter.receives, receives),
+                            allSends = allOf(scatter.sends, sends);
+  Transfers &transfers = scatter.transfers;
+  transfers.begin(allReceives, allSends, stream);
+  scatter.multiplyAll(stream, [&](uint32_t band) { transfers.send(to, band); });
+  transfers.end(allReceives, allSends, stream);
 }
 
 } // namespace occl::examples

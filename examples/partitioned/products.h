@@ -23,8 +23,13 @@ struct ProductShape {
   uint64_t rows = 0, inner = 0, columns = 0; // rows x inner times inner x columns
   uint32_t bands = 1;                        // of each rank's block of rows
   occlDataType_t type = occlBfloat16;        // of all elements: bfloat16, float16 or float
+  /// Thread blocks that send a band, on multiprocessors that products leave. 0: occlPreadyOn, with
+  /// as many as the library takes, or none.
+  uint32_t senders = 0;
+  /// multiply() leaves some multiprocessors: what waits runs there, and not between products.
+  bool leavesSome = false;
   /// enqueue() returns when all ranks that are sent to have begun the operation, not before. What
-  /// the host knows of then can be sent by copy engines, which take no multiprocessor. Not so where
+  /// the host knows of then can be sent by copy engines, which take no multiprocessor. Not where
   /// the stream is captured.
   bool hostWaits = false;
 };
@@ -47,21 +52,23 @@ struct BandsOfBlocks {
   uint64_t elementBytes, rowsOfBand = 0, rowsOfBlock = 0;
 };
 
-/// A send or receive of a block, of which each band is a partition. Throws std::runtime_error.
+/// A send or receive of a block in bands, each of as many partitions. Throws std::runtime_error.
 class BlockRequest {
 public:
   struct Block {
-    void *memory; // of a receive: of occlMemAlloc
+    char *memory; // of a receive: of occlMemAlloc
     uint32_t bands;
     uint64_t count; // elements of a band
     occlDataType_t type;
+    uint32_t senders; // as in ProductShape
   };
   static BlockRequest send(occlComm_t comm, const Block &from, uint32_t rank, int64_t tag);
   static BlockRequest receive(occlComm_t comm, const Block &into, uint32_t rank, int64_t tag);
 
   void start(cudaStream_t stream) const;
   void prepare(cudaStream_t stream) const;
-  void ready(uint32_t first, uint32_t last, cudaStream_t stream) const;
+  /// What the stream has done before is the band, and is sent.
+  void ready(uint32_t band, cudaStream_t stream) const;
   /// What follows in the stream finds the band, of a receive, if its wait() succeeds.
   void await(uint32_t band, cudaStream_t stream) const;
   void wait(cudaStream_t stream) const;
@@ -70,15 +77,17 @@ private:
   struct Free {
     void operator()(occlPart_t part) const;
   };
-  explicit BlockRequest(occlPart_t part) : part(part) {}
+  explicit BlockRequest(const Block &block);
+  void ask();
 
+  uint32_t partitions, senders; // of a band; thread blocks
   std::unique_ptr<occlPart, Free> part;
-  occlPartDevice_t onDevice = {}; // of a receive
+  occlPartDevice_t onDevice = {}; // of those that kernels of this program have to do with
 };
 using BlockRequests = std::vector<BlockRequest>;
 
-/// A stream for what travels, beside the one of products. It has a higher priority, as otherwise
-/// what is marked would be sent after the next product.
+/// A stream beside the one of products. It has a higher priority, as otherwise what is marked would
+/// be sent after the next product.
 class SideStream {
 public:
   SideStream();
@@ -88,15 +97,43 @@ public:
   /// What follows here comes after what the other one has now; and the other way round.
   void follow(cudaStream_t other);
   void precede(cudaStream_t other);
-  /// The other one's work at note() is over when waitForNoted() returns, unless it is
-  /// captured.
-  void note(cudaStream_t other);
-  void waitForNoted(cudaStream_t other);
 
   cudaStream_t stream = nullptr;
 
 private:
-  cudaEvent_t order = nullptr, noted = nullptr;
+  cudaEvent_t order = nullptr;
+};
+
+/// What an operation's transfers do beside its products, in the order in which these are called.
+/// Ranks call them alike.
+class Transfers {
+public:
+  using Requests = std::vector<const BlockRequest *>;
+
+  explicit Transfers(const ProductShape &shape);
+  ~Transfers();
+  Transfers(const Transfers &) = delete;
+  Transfers &operator=(const Transfers &) = delete;
+
+  /// An epoch of each begins.
+  void begin(const Requests &receives, const Requests &sends, cudaStream_t products);
+  /// If the host is to wait for who is sent to: until they have begun.
+  void meet(cudaStream_t products);
+  /// What follows in the stream of products finds this band.
+  void await(const BlockRequest &receive, uint32_t band, cudaStream_t products);
+  /// The stream of products has computed the band number `band` of a block; it is sent.
+  void computed(uint32_t band, cudaStream_t products);
+  void send(const Requests &to, uint32_t band);
+  /// Likewise what was there at the begin.
+  void sendNow(const Requests &to, uint32_t band);
+  /// All epochs end before what follows in the stream.
+  void end(const Requests &receives, const Requests &sends, cudaStream_t products);
+
+private:
+  const ProductShape shape;
+  SideStream side, arrivals; // what is sent; what is waited for, unless products leave nothing
+  std::vector<cudaEvent_t> ofBands;
+  cudaEvent_t begun = nullptr;
 };
 
 // Of all that follow: a rank's own; the rank's device is current, and buffers are device memory
@@ -123,7 +160,7 @@ private:
   const Multiply multiply;
   // To the rank that is d + 1 behind this one, and from the one that is as many before it.
   BlockRequests sends, receives;
-  SideStream side;
+  Transfers transfers;
 };
 
 /// Of products that are summed over all ranks, the rank's block: each block goes round, from the
@@ -141,12 +178,10 @@ public:
 
 private:
   friend class ProductAllReduce;
-  using Finished = std::function<void(uint32_t band)>;
+  using Mark = std::function<void(uint32_t band)>;
 
-  /// The parts of enqueue(). finished(band): is called behind the last product of the band.
-  void begin(cudaStream_t stream);
-  void multiplyAll(cudaStream_t stream, const Finished &finished);
-  void end(cudaStream_t stream);
+  /// markOwn(band): is called behind the last product of the band.
+  void multiplyAll(cudaStream_t stream, const Mark &markOwn);
   char *scratch(bool isReceived);
   void multiplyBand(uint32_t step, uint32_t band, cudaStream_t stream);
 
@@ -157,7 +192,7 @@ private:
   const Multiply multiply;
   std::vector<char *> blocks;    // of each step; the last one is the program's
   BlockRequests sends, receives; // of step s, and for step s + 1
-  SideStream side;
+  Transfers transfers;
 };
 
 /// The product, summed over all ranks: each band is sent to all others as soon as it is the sum.

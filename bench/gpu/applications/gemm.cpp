@@ -31,8 +31,8 @@ struct Named {
 };
 const std::vector<Named> kApplications = {
     {Application::AllGather, "all-gather + product", {1, 2, 4}},
-    {Application::ReduceScatter, "product + reduce-scatter", {2, 4, 8}},
-    {Application::AllReduce, "product + all-reduce", {2, 4, 8}}};
+    {Application::ReduceScatter, "product + reduce-scatter", {1, 2, 4, 8}},
+    {Application::AllReduce, "product + all-reduce", {1, 2, 4, 8}}};
 
 /// What a form takes, and with which setting; 0: not measured.
 struct Best {
@@ -48,7 +48,8 @@ struct Best {
 
 std::string nameOf(const BandsSetting &setting) {
   return std::to_string(setting.bands) + (setting.bands == 1 ? " band" : " bands") +
-         (setting.left ? ", leaves " + std::to_string(setting.left) : "");
+         (setting.left ? ", leaves " + std::to_string(setting.left) : "") +
+         (setting.hostWaits ? ", host waits" : "");
 }
 
 /// All forms of one application, of matrices that are loaded.
@@ -76,8 +77,8 @@ public:
         "\nProducts (M x 4096 x 8192, bfloat16) and collectives of all ranks, us" +
         (rank.nccl ? ", NCCL " + rank.nccl->version() : std::string(", no NCCL")) +
         "\n\n| | M | product alone | collective alone | of NCCL | in turn, occlCall | graph "
-        "| in turn, NCCL | graph | NCCL in bands, graph | setting | partitioned, stream | "
-        "setting | partitioned, graph | setting | best other / partitioned | limit | overlap "
+        "| in turn, NCCL | graph | NCCL in bands, graph | setting | partitioned, occlPreadyOn | "
+        "setting | partitioned, kernels | setting | best other / partitioned | limit | overlap "
         "| of NCCL | limit |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---"
         "|---|---|---|---|\n");
   }
@@ -89,15 +90,15 @@ public:
     const double moves = best({ownAlone, ncclAlone});
     const double longer = std::max(product, moves), shorter = std::min(product, moves);
     const double other = best({together, ncclBands.time});
-    const double ours = best({inStream.time, inGraph.time});
+    const double ours = best({copied.time, sent.time});
     const auto overlap = [&](double time) {
       return time == 0 ? " - |" : ratio(together - time, shorter);
     };
     return std::string("| ") + application.name + " | " + std::to_string(rows) + " |" +
            cell(product) + cell(ownAlone) + cell(ncclAlone) + shown(callInStream) +
            shown(callInGraph) + ofNccl(ncclInStream) + ofNccl(ncclInGraph) +
-           ofNccl(ncclBands.time) + " " + ncclBands.setting + " |" + shown(inStream.time) + " " +
-           inStream.setting + " |" + shown(inGraph.time) + " " + inGraph.setting + " |" +
+           ofNccl(ncclBands.time) + " " + ncclBands.setting + " |" + shown(copied.time) + " " +
+           copied.setting + " |" + shown(sent.time) + " " + sent.setting + " |" +
            ratio(other, ours) + ratio(other, longer) + overlap(ours) + overlap(ncclBands.time) +
            overlap(longer) + "\n";
   }
@@ -119,27 +120,31 @@ private:
     return isTimed ? rank.inGraph(enqueue) : 0;
   }
 
-  /// All settings, each of requests of its own.
+  /// All settings, each of requests of its own: by occlPreadyOn, and by kernels of the program.
   void partitioned() {
-    for (const uint32_t bands : application.bands)
-      for (const uint32_t left : {0u, 16u, 32u}) {
-        const BandsSetting setting = {bands, left, false}, waits = {bands, left, true};
-        each(nameOf(setting), [&](const std::string &name) {
-          inStream.take(streamTime(Whose::Own, forms.partitioned(application.application, setting)),
-                        name);
-        });
-        each(nameOf(setting) + ", host waits", [&](const std::string &name) {
-          inStream.take(streamTime(Whose::Own, forms.partitioned(application.application, waits)),
-                        name);
-        });
-        each(nameOf(setting) + ", in a graph", [&](const std::string &) {
-          inGraph.take(graphTime(Whose::Own, forms.partitioned(application.application, setting)),
-                       nameOf(setting));
+    for (const uint32_t bands : application.bands) {
+      for (const uint32_t left : {0u, 4u, 8u}) {
+        const BandsSetting setting = {bands, left, 0, true};
+        each(setting, [&](const std::string &name) { copied.take(inStream(setting), name); });
+      }
+      for (const uint32_t senders : {8u, 16u}) {
+        const BandsSetting setting = {bands, senders, senders, false};
+        each(setting, [&](const std::string &name) {
+          sent.take(inStream(setting), name);
+          sent.take(inGraph(setting), name + ", graph");
         });
       }
+    }
+  }
+  double inStream(const BandsSetting &setting) {
+    return streamTime(Whose::Own, forms.partitioned(application.application, setting));
+  }
+  double inGraph(const BandsSetting &setting) {
+    return graphTime(Whose::Own, forms.partitioned(application.application, setting));
   }
   /// The next setting, unless it has failed before.
-  template <class One> void each(const std::string &name, const One &one) {
+  template <class One> void each(const BandsSetting &setting, const One &one) {
+    const std::string name = nameOf(setting);
     if (rank.begin(number++))
       named(std::string(application.name) + ", " + name, [&] { one(name); });
   }
@@ -152,7 +157,7 @@ private:
   void ncclInBands() {
     for (const uint32_t bands : {2u, 4u, 8u})
       for (const uint32_t left : {0u, 16u}) {
-        const BandsSetting setting = {bands, left, false};
+        const BandsSetting setting = {bands, left, 0, false};
         ncclBands.take(
             graphTime(Whose::Theirs, forms.ncclInBands(application.application, setting)),
             nameOf(setting));
@@ -175,7 +180,7 @@ private:
   const bool isTimed;
   double product = 0, ownAlone = 0, ncclAlone = 0;
   double callInStream = 0, callInGraph = 0, ncclInStream = 0, ncclInGraph = 0;
-  Best inStream, inGraph, ncclBands;
+  Best copied, sent, ncclBands;
 };
 
 /// Rows that cannot be divided are an error that says so.

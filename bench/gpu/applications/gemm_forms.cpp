@@ -192,8 +192,9 @@ void GemmForms::reduceBands(BandsSetting setting) {
 // --- partitioned ---
 
 GemmForms::Enqueue GemmForms::partitioned(Application application, BandsSetting setting) {
-  const ProductShape shape = {sizes.rows,    sizes.inner,      sizes.columns,
-                              setting.bands, occlTypeOf(type), setting.hostWaits};
+  const ProductShape shape = {sizes.rows,       sizes.inner,      sizes.columns,
+                              setting.bands,    occlTypeOf(type), setting.senders,
+                              setting.left > 0, setting.hostWaits};
   const examples::Multiply multiplies =
       [this, limit = limitOf(setting.left)](const void *from, void *to, uint64_t rows, bool adds,
                                             cudaStream_t) {

@@ -20,6 +20,7 @@ enum class Application : uint8_t { AllGather, ReduceScatter, AllReduce };
 /// Bands of each rank's block of rows, and how many multiprocessors the products leave.
 struct BandsSetting {
   uint32_t bands = 1, left = 0;
+  uint32_t senders = 0; // as in examples::ProductShape
   bool hostWaits = false;
 };
 
