@@ -22,6 +22,8 @@ namespace {
 constexpr uint64_t kColumns = 8192, kInner = 4096, kSmallest = 512, kLargest = 8192;
 /// All numbers of bands divide it.
 constexpr uint32_t kMostBands = 8;
+/// The product may take less in two parts, also in turn.
+constexpr uint32_t kParts[] = {1, 2};
 using Whose = GemmForms::Whose;
 
 struct Named {
@@ -150,9 +152,11 @@ private:
   }
 
   void inTurn(Whose whose, double &stream, double &graph) {
-    const Enqueue both = forms.inTurn(application.application, whose);
-    stream = streamTime(whose, both);
-    graph = graphTime(whose, both);
+    for (const uint32_t parts : kParts) {
+      const Enqueue both = forms.inTurn(application.application, whose, parts);
+      stream = best({stream, streamTime(whose, both)});
+      graph = best({graph, graphTime(whose, both)});
+    }
   }
   void ncclInBands() {
     for (const uint32_t bands : {2u, 4u, 8u})
@@ -167,7 +171,8 @@ private:
     const auto fastest = [&](const Enqueue &enqueue) {
       return best({rank.inStream(enqueue), rank.inGraph(enqueue)});
     };
-    product = fastest(forms.product(application.application, Whose::Own));
+    for (const uint32_t parts : kParts)
+      product = best({product, fastest(forms.product(application.application, Whose::Own, parts))});
     ownAlone = fastest(forms.collective(application.application, Whose::Own));
     if (rank.nccl)
       ncclAlone = fastest(forms.collective(application.application, Whose::Theirs));

@@ -85,9 +85,14 @@ void GemmForms::multiply(const void *from, void *to, uint64_t rows, bool adds, u
 
 // --- as it is written today ---
 
-GemmForms::Enqueue GemmForms::product(Application application, Whose whose) {
+GemmForms::Enqueue GemmForms::product(Application application, Whose whose, uint32_t parts) {
   const char *const from = application == Application::AllGather ? of(whose).gathered : left;
-  return [=, this] { multiply(from, of(whose).product, sizes.rows, false, 0); };
+  const uint64_t each = sizes.rows / parts;
+  return [=, this] {
+    for (uint32_t part = 0; part < parts; ++part)
+      multiply(from + leftBytes(part * each), of(whose).product + productBytes(part * each), each,
+               false, 0);
+  };
 }
 
 /// By one call of OCCL, or of NCCL. The all-gather is in place.
@@ -113,8 +118,9 @@ GemmForms::Enqueue GemmForms::collective(Application application, Whose whose) {
   };
 }
 
-GemmForms::Enqueue GemmForms::inTurn(Application application, Whose whose) {
-  const Enqueue multiplies = product(application, whose), moves = collective(application, whose);
+GemmForms::Enqueue GemmForms::inTurn(Application application, Whose whose, uint32_t parts) {
+  const Enqueue multiplies = product(application, whose, parts),
+                moves = collective(application, whose);
   return [=] {
     if (application == Application::AllGather)
       moves();

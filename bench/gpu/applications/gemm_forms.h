@@ -38,9 +38,10 @@ public:
 
   void load(Values values);
 
-  Enqueue product(Application application, Whose whose);
+  /// In so many parts, one after the other, which may take less than one.
+  Enqueue product(Application application, Whose whose, uint32_t parts);
   Enqueue collective(Application application, Whose whose);
-  Enqueue inTurn(Application application, Whose whose);
+  Enqueue inTurn(Application application, Whose whose, uint32_t parts);
   Enqueue ncclInBands(Application application, BandsSetting setting);
   /// Makes its requests, which live as long as what is returned.
   Enqueue partitioned(Application application, BandsSetting setting);
