@@ -8,9 +8,9 @@ pyproject.toml.
 """
 
 import os
-import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -19,6 +19,8 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "packaging"))
+from glibc import needed_glibc  # noqa: E402
 # Where Bazel puts them.
 NATIVE = {
     "liboccl.so.0": "packaging/liboccl.so.0",
@@ -106,12 +108,6 @@ class NativeWheel(bdist_wheel):
             folder = Path(self.get_finalized_command("build_py").build_lib, "occl", "_native")
         minor = max(needed_glibc(folder / name) for name in NATIVE)
         return "py3", "none", f"manylinux_2_{minor}_x86_64"
-
-
-def needed_glibc(path):
-    """The minor version of glibc whose symbols a file asks for; 0 if it is linked statically."""
-    found = re.findall(rb"\0GLIBC_2\.(\d+)", path.read_bytes())
-    return max((int(minor) for minor in found), default=0)
 
 
 class NoSdist(sdist):
