@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +83,17 @@ def prediction_options(size: int | str | None, topology: str | os.PathLike[str] 
     return options + definitions(define)
 
 
-def definitions(define: dict[str, Any] | None) -> list[str]:
+def parameters(define: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Of an algorithm or a topology, by name; TypeError."""
+    if define is not None and not isinstance(define, Mapping):
+        raise TypeError(f"define is a {type(define).__name__}; it is a dict, as {{'ranks': 8}}")
+    return dict(define or {})
+
+
+def definitions(define: Mapping[str, Any] | None) -> list[str]:
     """-D options: numbers, and lists of numbers."""
     options = []
-    for name, value in (define or {}).items():
+    for name, value in parameters(define).items():
         options += ["-D", f"{name}={_value(name, value)}"]
     return options
 

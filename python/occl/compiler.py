@@ -66,7 +66,7 @@ def compile(source: _PathLike, *, ranks: int | None = None,
 
     CompileError shows each error with its line and a caret. Of warnings there is a CompileWarning.
     """
-    values = dict(define or {})
+    values = _occlc.parameters(define)
     if ranks is not None:
         if values.setdefault("ranks", ranks) != ranks:
             raise TypeError(f"ranks is {ranks}, and define says {values['ranks']}")
@@ -94,11 +94,14 @@ def from_msccl(source: _PathLike, *, implements: str | None = None, root: int | 
     that ends in .json). source: a path, or the XML itself. implements: what it is to be proved to
     do, a standard collective or 'file.coll:name'; `define` are its parameters
     (docs/interchange.md)."""
-    arguments = _occlc.definitions(dict(define or {}))
+    arguments = _occlc.definitions(define)
     for name, value in (("implements", implements), ("root", root), ("depth", depth)):
         if value is not None:
             arguments += [f"--{name}", str(value)]
     with _occlc.folder() as folder:
+        if not isinstance(source, (str, os.PathLike)):
+            raise TypeError(f"the source is a {type(source).__name__}; it can be a path, or a str "
+                            "with the XML")
         if isinstance(source, str) and source.lstrip()[:1] == "<":
             path = os.path.join(folder, "algorithm.xml")
             Path(path).write_text(source, encoding="utf-8")

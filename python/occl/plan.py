@@ -81,6 +81,8 @@ class Plan:
 
     def _of_rank(self, rank: int) -> layout.RankLayout:
         """How many elements the buffers of a rank have."""
+        if not hasattr(rank, "__index__"):
+            raise TypeError(f"rank is a {type(rank).__name__}; it is an int")
         found = self._layouts.get(rank)
         if found is None:
             if not 0 <= rank < self.ranks:

@@ -104,6 +104,7 @@ def test_proofs_that_fail_have_witnesses():
     (STAR, {"ranks": "four"}, occl.CompileError, "four"),
     (STAR, {"ranks": 3, "define": {"ranks": 4}}, TypeError, "define says 4"),
     (STAR, {"define": {"size": 4}}, occl.CompileError, "size"),
+    (STAR, {"define": ["ranks"]}, TypeError, "define is a list; it is a dict, as {'ranks': 8}"),
     (STAR, {"define": {"ranks": 1.5}}, TypeError, "parameter 'ranks' is a float"),
     (STAR, {"instnces": 2}, TypeError, "no option 'instnces'"),
     (STAR, {"depth": 1.5}, TypeError, "option 'depth' is a float"),
@@ -221,6 +222,10 @@ def test_explain_and_predict(tmp_path):
     assert plan.trace(tmp_path / "x.json").stat().st_size > 0
     with pytest.raises(IndexError, match="no rank 8"):
         plan.explain(8)
+    with pytest.raises(TypeError, match="rank is a str; it is an int"):
+        plan.explain("8")
+    with pytest.raises(TypeError, match="define is a str"):
+        plan.predict("1MiB", topology=occl.topologies("h200"), define="nodes=2")
     with pytest.raises(occl.CompileError, match="bytes"):
         plan.predict("many")
 
@@ -233,6 +238,8 @@ def test_msccl_out_and_in(tmp_path):
         assert (back.collective, back.ranks) == ("allreduce", 4)
     with pytest.raises(occl.CompileError, match="algorithm.xml:1:"):
         occl.from_msccl("<algo/>")
+    with pytest.raises(TypeError, match="the source is a int"):
+        occl.from_msccl(5)
 
 
 def test_format():
