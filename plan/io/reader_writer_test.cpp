@@ -134,7 +134,9 @@ TEST(ReaderWriter, FilesByExtension) {
   EXPECT_EQ(readPlanFile("/dev/zero").message(),
             "/dev/zero: there is no such file, or it is not a regular file [E350]");
   EXPECT_EQ(writePlanFile(plan, folder + "/no/such").message(),
-            "cannot open '" + folder + "/no/such' for writing: check folder and permissions");
+            "cannot open '" + folder + "/no/such' for writing: No such file or directory");
+  EXPECT_EQ(writePlanFile(plan, folder).message(),
+            "cannot open '" + folder + "' for writing: it is a directory");
   EXPECT_EQ(writePlanFile(plan, "/dev/full").message(),
             "cannot write '/dev/full': is the disk full?");
   EXPECT_TRUE(std::filesystem::exists("/dev/full"));
@@ -157,6 +159,11 @@ TEST(ReaderWriter, LinksAndModesStay) {
   ASSERT_TRUE(copy) << copy.message();
   EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
   EXPECT_FALSE(fs::exists(file.string() + ".partial"));
+  // Also one that leads to nothing yet.
+  fs::remove(file);
+  ASSERT_TRUE(writePlanFile(plan, link));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(readPlanFile(file));
 }
 
 TEST(ReaderWriter, HashSeesWhatIsExecutedOnly) {

@@ -1,6 +1,7 @@
 #include "plan/io/writer.h"
 
 #include "plan/io/emit.h"
+#include "support/writable.h"
 
 #include <algorithm>
 #include <charconv>
@@ -207,8 +208,8 @@ StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
   isSpecial = isThere && !std::filesystem::is_regular_file(old);
   if (isThere && !isSpecial)
     place = std::filesystem::canonical(this->path, failure).string();
-  if (place.empty())
-    place = this->path;
+  if (place.empty()) // a link may lead to what is to be made
+    place = linkTarget(this->path);
   draft = isSpecial ? place : place + ".partial";
 }
 
@@ -225,8 +226,11 @@ void StagedPlanFile::write(const Plan &plan) {
 
 Status StagedPlanFile::writeDraft(const Plan &plan) {
   std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-  if (!file)
-    return Status::error("cannot open '" + path + "' for writing: check folder and permissions");
+  if (!file) {
+    const std::string why = whyNotWritable(path);
+    return Status::error("cannot open '" + path +
+                         "' for writing: " + (why.empty() ? "check folder and permissions" : why));
+  }
   isWritten = true;
   Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
   Status status = writePlan(plan, format, file);

@@ -12,9 +12,9 @@
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -211,9 +211,8 @@ int verify(const std::string &path) {
 
 int printLimits() {
   for (const plan::LimitInfo &limit : plan::kLimits)
-    std::printf("%10llu  %s\n", static_cast<unsigned long long>(plan::Limits().*limit.field),
-                limit.text);
-  return 0;
+    std::cout << std::setw(10) << plan::Limits().*limit.field << "  " << limit.text << "\n";
+  return flushOutput();
 }
 
 } // namespace occl::tools

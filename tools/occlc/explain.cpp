@@ -1,6 +1,7 @@
 #include "tools/occlc/explain.h"
 
 #include "compiler/export/Explanation.h"
+#include "tools/command_line/number.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 
@@ -12,8 +13,9 @@ CLI::App *addExplain(CLI::App &app, ExplainCommand &command) {
   CLI::App *sub =
       app.add_subcommand("explain", "print what a plan does and why it waits, for people");
   sub->add_option("plan", command.path, "a plan, JSON or CBOR")->required();
-  sub->add_option("--rank", command.rank, "only this rank");
-  sub->add_option("--thread-block", command.threadBlock, "only this thread block of a rank");
+  sub->add_option("--rank", command.rank, "only this rank")->transform(wholeNumber());
+  sub->add_option("--thread-block", command.threadBlock, "only this thread block of a rank")
+      ->transform(wholeNumber());
   addPredictionOptions(*sub, command.prediction);
   return sub;
 }

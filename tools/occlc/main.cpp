@@ -10,6 +10,7 @@
 #include "compiler/driver/Printing.h"
 #include "plan/model/limits.h"
 #include "support/parallel.h"
+#include "support/suggestion.h"
 #include "tools/command_line/number.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
@@ -64,8 +65,23 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
       ->transform(tools::wholeNumber());
 }
 
+/// What is wrong with a command line. CLI11 says of a word that is no command only that there is
+/// none.
+std::string whatIsWrong(const CLI::ParseError &error, const CLI::App &app,
+                        const std::vector<std::string> &arguments) {
+  if (dynamic_cast<const CLI::RequiredError *>(&error) == nullptr || arguments.size() < 2 ||
+      !app.get_subcommands().empty() || arguments[1].starts_with("-"))
+    return error.what();
+  std::vector<std::string_view> names;
+  for (const CLI::App *command : app.get_subcommands({}))
+    names.push_back(command->get_name());
+  return "there is no command '" + arguments[1] + "'" +
+         plan::didYouMean(plan::suggest(arguments[1], names));
+}
+
 /// Prints what is wrong with a command line; returns the exit status.
-int refuse(const CLI::ParseError &error, const std::vector<std::string> &arguments) {
+int refuse(const CLI::ParseError &error, const CLI::App &app,
+           const std::vector<std::string> &arguments) {
   // What the line says of the format was not taken over, as the line is wrong.
   std::string all;
   for (const std::string &argument : arguments)
@@ -73,7 +89,8 @@ int refuse(const CLI::ParseError &error, const std::vector<std::string> &argumen
   bool isJson = all.find("--diag-format=json") != std::string::npos;
   bool isValue = dynamic_cast<const CLI::ValidationError *>(&error) != nullptr ||
                  dynamic_cast<const CLI::ConversionError *>(&error) != nullptr;
-  driver::printError(error.what() + std::string(isValue ? " [E025]" : " [E026]"),
+  driver::printError(whatIsWrong(error, app, arguments) +
+                         std::string(isValue ? " [E025]" : " [E026]"),
                      isJson ? driver::DiagnosticFormat::Json : driver::DiagnosticFormat::Text);
   if (!isJson)
     std::cerr << "Run with --help for more information.\n";
@@ -310,7 +327,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::Success &wish) {
     return app.exit(wish);
   } catch (const CLI::ParseError &error) {
-    return refuse(error, {argv, argv + argc});
+    return refuse(error, app, {argv, argv + argc});
   }
   plan::setNumThreads(numThreads);
   compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();

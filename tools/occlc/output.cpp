@@ -2,6 +2,7 @@
 
 #include "compiler/driver/Printing.h"
 #include "plan/io/writer.h"
+#include "support/writable.h"
 
 #include <iostream>
 
@@ -18,7 +19,8 @@ int fail(const std::string &message) {
 }
 
 int failToWrite(const std::string &path, const std::string &reason) {
-  return fail("cannot write '" + path + "'" + (reason.empty() ? "" : ": " + reason) + " [E027]");
+  const std::string why = reason.empty() ? whyNotWritable(path) : reason;
+  return fail("cannot write '" + path + "'" + (why.empty() ? "" : ": " + why) + " [E027]");
 }
 
 int failToPredict(const plan::Status &status) { return fail(status.message() + " [E085]"); }

@@ -16,7 +16,8 @@ driver::DiagnosticFormat &diagnosticFormat();
 /// error in the input.
 int fail(const std::string &message);
 
-/// Likewise, of a file that cannot be written, for this reason if one is known.
+/// Likewise, of a file that cannot be written, for this reason; without one for what the system
+/// says now, if it says anything.
 int failToWrite(const std::string &path, const std::string &reason = "");
 
 /// Likewise, of a plan that a topology cannot run.

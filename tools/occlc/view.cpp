@@ -6,6 +6,8 @@
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,9 +18,12 @@ namespace occl::tools {
 namespace {
 
 std::optional<std::string> contentOf(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
-  if (std::error_code error; !file || !std::filesystem::is_regular_file(path, error))
+  // A pipe is not opened: that would wait for a writer.
+  if (std::error_code error; !std::filesystem::is_regular_file(path, error))
+    return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
     return std::nullopt;
   // To copy nothing is a failure to a stream.
   const bool isEmpty = file.peek() == std::ifstream::traits_type::eof() && !file.bad();
@@ -34,7 +39,19 @@ bool isTrace(const std::string &content) {
 }
 
 int failToRead(const plan::Status &status) { return fail(status.message() + " [E029]"); }
-int failToOpen(const std::string &path) { return fail("cannot read '" + path + "' [E029]"); }
+int failToOpen(const std::string &path) {
+  // Of a file that is there and regular the last call of the system tells.
+  std::string why = std::strerror(errno);
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (error)
+    why = error.message();
+  else if (std::filesystem::is_directory(status))
+    why = "it is a directory";
+  else if (!std::filesystem::is_regular_file(status))
+    why = "it is no regular file";
+  return fail("cannot read '" + path + "': " + why + " [E029]");
+}
 
 int writeTo(const ViewCommand &command, const std::string &title,
             const std::vector<view::Layer> &layers) {
