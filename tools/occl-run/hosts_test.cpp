@@ -208,6 +208,9 @@ TEST_F(Hosts, RunsAPlanAndChecksIt) {
 }
 
 TEST_F(Hosts, RefusesWrongHosts) {
+  const Result none = occlRun("-n 2 --hosts '' true");
+  EXPECT_EQ(none.status, 2) << none.output;
+  EXPECT_TRUE(contains(none, "--hosts: it names no host")) << none.output;
   for (const char *hosts : {"a:0,b", "a,-oProxyCommand=x", "a:x", "[::1", "a,,b", "a:1025"}) {
     const Result result = occlRun(std::string("-n 2 --hosts '") + hosts + "' true");
     EXPECT_EQ(result.status, 2) << hosts << ": " << result.output;

@@ -24,6 +24,9 @@ void addHostsOptions(CLI::App &app, HostsWords &words) {
   app.add_option("--hosts", words.hosts,
                  "machines, as a,b or a:4,b:4 with the number of ranks that each may have; ranks "
                  "have consecutive numbers on each")
+      // As of a variable that is not set: without --hosts all ranks would be here.
+      ->check(CLI::Validator(
+          [](const std::string &hosts) { return hosts.empty() ? "it names no host" : ""; }, ""))
       ->group(group);
   app.add_option("--rsh", words.rsh,
                  "what starts a command on a machine: HOST and COMMAND follow; default "

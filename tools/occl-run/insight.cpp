@@ -1,9 +1,13 @@
 #include "tools/occl-run/insight.h"
 
+#include "support/writable.h"
+
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fmt/core.h>
 #include <fstream>
 #include <vector>
@@ -48,8 +52,8 @@ Events eventsIn(std::ifstream &file) {
   return events;
 }
 
-bool failToWrite(const std::string &path) {
-  fmt::print(stderr, "occl-run: cannot write '{}' [E027]\n", path);
+bool failToWrite(const std::string &path, const std::string &why) {
+  fmt::print(stderr, "occl-run: cannot write '{}': {} [E027]\n", path, why);
   return false;
 }
 
@@ -62,8 +66,8 @@ bool askForInsight(const InsightOptions &options) {
     setenv("OCCL_STATS", "-", kKeep);
   if (options.trace.empty())
     return true;
-  if (!std::ofstream(options.trace, std::ios::app))
-    return failToWrite(options.trace);
+  if (const std::string why = whyNotWritable(options.trace); !why.empty())
+    return failToWrite(options.trace, why);
   for (uint32_t rank = 0; rank < kMaxRanks; ++rank)
     std::remove(partOf(options.trace, rank).c_str());
   auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -98,7 +102,7 @@ bool collectInsight(const InsightOptions &options) {
   out << "\n]}\n";
   out.close();
   if (!out)
-    return failToWrite(options.trace);
+    return failToWrite(options.trace, std::strerror(errno));
   if (!isAny)
     fmt::print(stderr, "occl-run: no rank has written a trace: they make none of OCCL's "
                        "communicators, or did not destroy them\n");

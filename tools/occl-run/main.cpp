@@ -56,9 +56,9 @@ void addOptions(CLI::App &app, Options &options) {
   PlanRunOptions &run = options.planRun;
   app.add_option("-n,--ranks", options.numRanks, "number of ranks")->check(CLI::Range(1, 1024));
   addHostsOptions(app, options.hosts);
-  app.add_option(
-      "--grace", options.graceMs,
-      "milliseconds that the other ranks have to end after one has failed; default 5000");
+  app.add_option("--grace", options.graceMs,
+                 "milliseconds that the other ranks have to end after one has failed; default 5000")
+      ->transform(occl::tools::wholeNumber());
   app.add_flag("--tag-output", options.tagOutput, "put the rank before every line of output");
   app.add_flag("--stats", options.insight.stats,
                "each rank prints what its collectives did and waited for");
@@ -84,7 +84,9 @@ void addOptions(CLI::App &app, Options &options) {
   app.add_option("--preemption", options.preemption, "default on")
       ->check(CLI::IsMember({"on", "off"}))
       ->group(group);
-  app.add_option("--seed", run.seed, "of the data; default 1")->group(group);
+  app.add_option("--seed", run.seed, "of the data; default 1")
+      ->transform(occl::tools::wholeNumber())
+      ->group(group);
   app.add_flag("--as-rank", options.asRank, "be a rank of the job")->group(""); // for --hosts
 }
 

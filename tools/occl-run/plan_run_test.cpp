@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <thread>
 
 namespace {
 
@@ -204,8 +207,34 @@ TEST(PlanRun, saysThatTheTraceCannotBeWritten) {
   std::string started = std::string(std::getenv("TEST_TMPDIR")) + "/started";
   Result result = occlRun("-n 1 --trace " + trace + " -- touch " + started);
   EXPECT_EQ(result.status, 1);
-  EXPECT_TRUE(contains(result, "occl-run: cannot write '" + trace + "' [E027]")) << result.output;
+  EXPECT_TRUE(
+      contains(result, "occl-run: cannot write '" + trace + "': No such file or directory [E027]"))
+      << result.output;
   EXPECT_FALSE(std::filesystem::exists(started)) << "it is said before anything is started";
+}
+
+// Its reader comes, and stays, until the trace is there.
+TEST(PlanRun, writesATraceToAPipe) {
+  const std::string folder = std::getenv("TEST_TMPDIR");
+  const std::string plan = save(ringAllReduce(2), "piped.plan.json"), pipe = folder + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string text;
+  std::thread reader([&] {
+    std::ifstream file(pipe);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  });
+  Result result = occlRun("--plan " + plan + " --count 100 --iterations 1 --trace " + pipe);
+  reader.join();
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_FALSE(nlohmann::json::parse(text)["traceEvents"].empty());
+}
+
+TEST(PlanRun, namesWhatIsNoNumber) {
+  for (const char *words : {"--grace 5s", "--seed -1", "--count 1e6"}) {
+    Result result = occlRun(std::string("-n 1 ") + words + " true");
+    EXPECT_EQ(result.status, 2) << words;
+    EXPECT_TRUE(contains(result, "is no whole number")) << result.output;
+  }
 }
 
 // As of ranks that are killed while they write.

@@ -1,12 +1,15 @@
 // occl-tune, `occl tune`: measures the library's plans on this machine and writes a plan table.
+#include "support/writable.h"
 #include "tools/occl-tune/measure.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -32,6 +35,10 @@ struct Options {
 int fail(const std::string &why) {
   fmt::print(stderr, "occl tune: {}\n", why);
   return 1;
+}
+
+int failToWrite(const std::string &path, const std::string &why) {
+  return fail(fmt::format("cannot write '{}': {}", path, why));
 }
 
 std::string rowOf(const Case &of, const std::string &limit, const std::string &algorithm,
@@ -112,11 +119,10 @@ std::optional<plan_library::Kind> kindOf(const std::string &name) {
   return std::nullopt;
 }
 
-/// What was measured for all collectives; nothing after an error, which was printed.
+/// The rows of all collectives; nothing after an error, which was printed.
 std::optional<std::string> tuneAll(const Options &options) {
   unsetenv("OCCL_PLAN_TABLE"); // what is looked for is what the library has
-  std::string table =
-      std::string("# Made by occl tune: microseconds of each plan, by size.\n") + kHead;
+  std::string table;
   for (const std::string &name : onceEach(options.collectives)) {
     Case of{*kindOf(name), options.numRanks, {}};
     for (uint64_t bytes = 64; bytes <= options.maxBytes; bytes *= 4)
@@ -143,15 +149,26 @@ std::optional<std::string> tuneAll(const Options &options) {
 /// An earlier table stays until there is another one. That none can be written is said before the
 /// minutes of measuring.
 int writeTable(const Options &options) {
-  if (!std::ofstream(options.output, std::ios::app))
-    return fail("cannot write '" + options.output + "'");
-  const std::optional<std::string> table = tuneAll(options);
-  if (!table)
+  const std::string begin =
+      std::string("# Made by occl tune: microseconds of each plan, by size.\n") + kHead;
+  const bool isPrinted = options.output == "-";
+  if (isPrinted) {
+    fmt::print("{}", begin);
+    std::fflush(stdout); // not once more by each rank's process
+  } else if (const std::string why = whyNotWritable(options.output); !why.empty())
+    return failToWrite(options.output, why);
+  // The rows are printed as they are found.
+  const std::optional<std::string> rows = tuneAll(options);
+  if (!rows)
     return 1;
+  if (isPrinted)
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0
+               ? 0
+               : fail("cannot write to standard output");
   std::ofstream out(options.output);
-  out << *table;
+  out << begin << *rows;
   if (!out.flush())
-    return fail("cannot write '" + options.output + "'");
+    return failToWrite(options.output, std::strerror(errno));
   fmt::print("OCCL_PLAN_TABLE={} makes the library use it\n", options.output);
   return 0;
 }
@@ -178,7 +195,8 @@ int main(int argc, char **argv) {
   app.add_option("--rounds", options.rounds, "of each plan; the fastest counts")
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
-  app.add_option("-o,--output", options.output, "the table")->capture_default_str();
+  app.add_option("-o,--output", options.output, "the table; - is standard output")
+      ->capture_default_str();
   app.footer(
       "Of plans that are as fast, to 5 %, the library's own choice stays. Nothing else should run\n"
       "meanwhile. Exit status: 0; 1 if something cannot be measured or written; 2 after an error\n"

@@ -4,11 +4,13 @@ the plan of the table."""
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 
 TUNE, DOCTOR = (os.path.abspath(path) for path in sys.argv[1:3])
+SMALL = ("--collectives", "broadcast", "--max-bytes", "64", "--rounds", "1")
 
 
 def tune(*words: str, status: int = 0) -> str:
@@ -75,9 +77,33 @@ def test_errors() -> None:
     assert "--ranks" in tune("-n", "1", status=2)
     assert "--collectives" in tune("--collectives", "sum", status=2)
     # Before anything is measured, whose rows would be on standard output.
-    done = subprocess.run([TUNE, "--collectives", "broadcast", "--max-bytes", "64", "--rounds", "1", "-o", "missing/a.table"],
-                          capture_output=True, text=True, timeout=200)
-    assert done.returncode == 1 and done.stderr == "occl tune: cannot write 'missing/a.table'\n" and done.stdout == "", done
+    done = subprocess.run([TUNE, *SMALL, "-o", "missing/a.table"], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert done.stderr == "occl tune: cannot write 'missing/a.table': No such file or directory\n", done
+
+
+def test_what_cannot_be_measured_leaves_no_table() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # No rank can have a table of its own without a file for it.
+        done = subprocess.run([TUNE, *SMALL, "-o", f"{folder}/a.table"], capture_output=True, text=True, timeout=200,
+                              restore_signals=False,  # SIGXFSZ is ignored
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        assert done.returncode == 1 and "no temporary file" in done.stderr, done
+        assert os.listdir(folder) == []
+
+
+def test_standard_output_and_pipes() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        printed = subprocess.run([TUNE, *SMALL, "-o", "-"], capture_output=True, text=True, timeout=200, cwd=folder)
+        assert printed.returncode == 0 and os.listdir(folder) == [], printed
+        assert re.search(r"\AOCCL plan table 1\nhost-ordinary broadcast 2 64 \w+ \d+\n\Z",
+                         re.sub(r"^# .*\n", "", printed.stdout, flags=re.M)), printed
+        # Its reader comes, and stays, until the table is there.
+        os.mkfifo(f"{folder}/pipe")
+        with subprocess.Popen(["cat", f"{folder}/pipe"], stdout=subprocess.PIPE, text=True) as reader:
+            tune(*SMALL, "-o", f"{folder}/pipe")
+            text = reader.communicate(timeout=200)[0]
+        assert "OCCL plan table 1\nhost-ordinary broadcast 2 64" in re.sub(r"^# .*\n", "", text, flags=re.M), text
 
 
 for name, test in list(globals().items()):
