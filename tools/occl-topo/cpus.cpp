@@ -2,7 +2,9 @@
 
 #include <hwloc.h>
 
+#include <cstdlib>
 #include <memory>
+#include <sys/stat.h>
 
 namespace occl::topo {
 
@@ -59,6 +61,19 @@ void findDistances(hwloc_topology_t topology, Machine &machine) {
   hwloc_distances_release(topology, found);
 }
 
+/// hwloc takes this machine where it cannot read the record of another. Nothing, or what is wrong
+/// with the one that is named.
+std::string takeRecord(hwloc_topology_t topology) {
+  const char *xml = std::getenv("HWLOC_XMLFILE"), *root = std::getenv("HWLOC_FSROOT");
+  if (xml && *xml && hwloc_topology_set_xml(topology, xml) != 0)
+    return "HWLOC_XMLFILE names '" + std::string(xml) +
+           "', which cannot be read or is no file of lstopo";
+  struct stat folder {};
+  if (root && *root && (stat(root, &folder) != 0 || !S_ISDIR(folder.st_mode)))
+    return "HWLOC_FSROOT names '" + std::string(root) + "', which is no folder";
+  return "";
+}
+
 } // namespace
 
 std::string findCpus(Machine &machine) {
@@ -66,6 +81,8 @@ std::string findCpus(Machine &machine) {
   if (hwloc_topology_init(&made) != 0)
     return "hwloc does not start";
   const Topology topology(made);
+  if (const std::string wrong = takeRecord(topology.get()); !wrong.empty())
+    return wrong;
   if (hwloc_topology_load(topology.get()) != 0)
     return "hwloc cannot find out what this machine is; HWLOC_XMLFILE and HWLOC_FSROOT in the "
            "environment must name what exists";

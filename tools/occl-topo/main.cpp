@@ -6,16 +6,30 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 namespace {
 
 int fail(const std::string &why) {
   std::fprintf(stderr, "occl topo: %s\n", why.c_str());
   return 1;
+}
+
+/// Of the language in which the topology is written, now or later.
+bool isReserved(const std::string &text) {
+  constexpr std::string_view kWords[] = {
+#define OCCL_KEYWORD(name, spelling) spelling,
+#define OCCL_RESERVED(spelling) spelling,
+#include "compiler/frontend/syntax/Token.def"
+  };
+  return std::ranges::find(kWords, text) != std::end(kWords);
 }
 
 bool isName(const std::string &text) {
@@ -33,7 +47,7 @@ int write(const std::string &text, const std::string &path) {
   }
   std::ofstream out(path);
   out << text;
-  return out.flush() ? 0 : fail("cannot write '" + path + "'");
+  return out.flush() ? 0 : fail("cannot write '" + path + "': " + std::strerror(errno));
 }
 
 } // namespace
@@ -60,6 +74,8 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
     if (!isName(name))
       throw CLI::ValidationError("--name", "'" + name + "' is no name: letters, digits and _");
+    if (isReserved(name))
+      throw CLI::ValidationError("--name", "'" + name + "' is a word of the language");
   } catch (const CLI::ParseError &error) {
     app.exit(error);
     return error.get_exit_code() == 0 ? 0 : 2;

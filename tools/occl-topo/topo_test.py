@@ -142,9 +142,13 @@ def test_this_machine() -> None:
 
 def test_errors() -> None:
     assert "nvidia-smi" in gpus("broken", status=1)
-    assert "cannot write 'missing/x.topo'" in topo("--host", "-o", "missing/x.topo", status=1)
-    assert "hwloc" in topo("--host", HWLOC_FSROOT="/no/such/folder", status=1)
+    assert "cannot write 'missing/x.topo': No such file or directory" in topo("--host", "-o", "missing/x.topo", status=1)
+    assert "HWLOC_FSROOT names '/no/such/folder'" in topo("--host", HWLOC_FSROOT="/no/such/folder", status=1)
+    for what in ("/no/such/file", "/dev/null", "/"):
+        assert "HWLOC_XMLFILE names" in topo("--host", HWLOC_XMLFILE=what, status=1), what
     assert "'2 x' is no name" in topo("--name", "2 x", status=2)
+    for word in ("for", "topology", "while"):
+        assert f"'{word}' is a word of the language" in topo("--host", "--name", word, status=2), word
     assert "--wrong" in topo("--wrong", status=2)
 
 
