@@ -138,6 +138,10 @@ private:
   DeviceHow how(c10d::OpType type, const char *name, const Options &options) const {
     return {type, name, isAsync(options), timeout(options.timeout)};
   }
+  /// Of parts that lie in `input` one behind the other, each as large as `output`.
+  c10::intrusive_ptr<Work> reduceScatterEven(c10d::OpType type, const char *name,
+                                             const at::Tensor &input, const at::Tensor &output,
+                                             const c10d::ReduceScatterOptions &options);
   c10::intrusive_ptr<Work> reduceScatterUneven(const at::Tensor &output, const Tensors &parts,
                                                const c10d::ReduceScatterOptions &options);
   // Starts a collective, in the order of calls. What `scalar` holds and `keep` live until it ends.

@@ -197,12 +197,18 @@ c10::intrusive_ptr<Work> Backend::_reduce_scatter_base(at::Tensor &output, at::T
              "input tensor must be the same size as output size times world size");
   reductionOf(input.scalar_type(), options.reduceOp);
   at::Tensor source = overlap(input, output) ? input.clone() : input;
-  if (source.is_cuda())
-    return started(devices_->reduce(how(c10d::OpType::_REDUCE_SCATTER_BASE, name, options),
-                                    occlKindReduceScatter, source, output, output.numel(),
-                                    options.reduceOp, 0));
-  auto work = newWork(c10d::OpType::_REDUCE_SCATTER_BASE, name, {source}, {output});
-  startReduction(work, occlKindReduceScatter, source, output, output.numel(), options.reduceOp, 0,
+  return reduceScatterEven(c10d::OpType::_REDUCE_SCATTER_BASE, name, source, output, options);
+}
+
+c10::intrusive_ptr<Work> Backend::reduceScatterEven(c10d::OpType type, const char *name,
+                                                    const at::Tensor &input,
+                                                    const at::Tensor &output,
+                                                    const c10d::ReduceScatterOptions &options) {
+  if (input.is_cuda())
+    return started(devices_->reduce(how(type, name, options), occlKindReduceScatter, input, output,
+                                    output.numel(), options.reduceOp, 0));
+  auto work = newWork(type, name, {input}, {output});
+  startReduction(work, occlKindReduceScatter, input, output, output.numel(), options.reduceOp, 0,
                  options.timeout);
   return started(work);
 }
@@ -242,15 +248,7 @@ c10::intrusive_ptr<Work> Backend::reduce_scatter(Tensors &outputs, std::vector<T
       return reduceScatterUneven(output, parts, options);
     flat.push_back(asInMemory(part));
   }
-  at::Tensor input = at::cat(flat);
-  if (input.is_cuda())
-    return started(devices_->reduce(how(c10d::OpType::REDUCE_SCATTER, name, options),
-                                    occlKindReduceScatter, input, output, output.numel(),
-                                    options.reduceOp, 0));
-  auto work = newWork(c10d::OpType::REDUCE_SCATTER, name, {input}, {output});
-  startReduction(work, occlKindReduceScatter, input, output, output.numel(), options.reduceOp, 0,
-                 options.timeout);
-  return started(work);
+  return reduceScatterEven(c10d::OpType::REDUCE_SCATTER, name, at::cat(flat), output, options);
 }
 
 c10::intrusive_ptr<Work> Backend::reduceScatterUneven(const at::Tensor &output,
