@@ -8,15 +8,18 @@
 namespace occl::nccl {
 
 /// Runs body() on a thread of its own, never joined. It, and the threads that it starts, take no
-/// signals: those are for the threads that the program has chosen. std::system_error if there can
+/// signals but those of their own faults, as threads of OCCL: others are for the threads that the
+/// program has chosen. std::system_error if there can
 /// be no thread.
 template <class Body> void startThread(Body body) {
   class Blocked {
   public:
     Blocked() {
-      sigset_t all;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
+      sigset_t blocked;
+      sigfillset(&blocked);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+        sigdelset(&blocked, fault);
+      pthread_sigmask(SIG_SETMASK, &blocked, &before);
     }
     ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
 
