@@ -383,6 +383,22 @@ TEST(Rendezvous, ANameThatIsNotKnownYetIsLookedUpAgain) {
   }
 }
 
+/// It may be mistyped.
+TEST(Rendezvous, ANameThatIsUnknownForASecondIsSaidOnce) {
+  const auto saidWithin = [](std::chrono::milliseconds time) {
+    howTheyFail = EAI_NONAME;
+    lookupsThatFail = 1000;
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(resolve("127.0.0.1:4242", Deadline(time)).ok());
+    lookupsThatFail = 0;
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(saidWithin(2s),
+            std::string("occl: the address '127.0.0.1:4242' names no host so far (") +
+                gai_strerror(EAI_NONAME) + "); it is looked up again until the deadline\n");
+  EXPECT_EQ(saidWithin(500ms), "") << "as of a machine that has just started";
+}
+
 TEST(Rendezvous, WhoListensNeedsNoName) {
   auto address = resolvePort("a-name-that-nobody-knows.invalid:4242");
   ASSERT_TRUE(address.ok()) << address.status().message();

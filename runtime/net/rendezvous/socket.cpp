@@ -1,6 +1,7 @@
 // TCP sockets for setting up, with addresses of both families and with deadlines.
 #include "runtime/net/rendezvous/socket.h"
 
+#include "runtime/base/long_wait.h"
 #include "runtime/control/shm/forked.h"
 #include "runtime/sync/thread.h"
 
@@ -229,14 +230,22 @@ Address loopback(uint16_t port) {
 }
 
 StatusOr<std::vector<Address>> resolve(std::string_view text, const Deadline &deadline) {
-  constexpr auto kBetweenTries = 200ms;
+  constexpr auto kBetweenTries = 200ms, kSilent = 1000ms;
   const auto named = divide(text);
   if (!named.ok())
     return named.status();
   // A cluster may tell of a name a while after its machine has started.
   std::vector<Address> addresses;
+  const Deadline silent(kSilent);
+  bool isSaid = false;
   int failed = lookUp(*named, addresses);
   while ((failed == EAI_AGAIN || failed == EAI_NONAME) && !deadline.passed()) {
+    // A mistyped name is not only said at the deadline.
+    if (!isSaid && silent.passed()) {
+      isSaid = true;
+      reportLongWait("the address '" + std::string(text) + "' names no host so far (" +
+                     gai_strerror(failed) + "); it is looked up again until the deadline");
+    }
     sleepFor(std::min<std::chrono::nanoseconds>(kBetweenTries, deadline.remaining()));
     failed = lookUp(*named, addresses);
   }
