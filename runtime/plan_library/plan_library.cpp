@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -207,8 +207,11 @@ PlanLibrary::choicesFor(const Place &place) const {
 
 void PlanLibrary::readTableFile() {
   std::ifstream file(tablePath);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
+  // A folder can be opened, and not read.
+  std::ostringstream content;
+  content << file.rdbuf();
+  const std::string text = content.str();
+  if (text.empty()) {
     tableStatus = {StatusCode::InvalidArgument,
                    "OCCL_PLAN_TABLE names '" + tablePath + "', which cannot be read or is empty"};
     return;

@@ -62,6 +62,18 @@ TEST(PlanTableDeathTest, ATableThatIsWrongIsTheErrorOfCollectives) {
               "OCCL_PLAN_TABLE names '.*wrong.table', which");
 }
 
+TEST(PlanTableDeathTest, ATableThatIsAFolderIsNamed) {
+  const auto child = [] {
+    setenv("OCCL_PLAN_TABLE", testing::TempDir().c_str(), 1);
+    std::string error;
+    const bool isRight = sumUp(10, error);
+    std::fprintf(stderr, "%s\n", error.c_str());
+    std::exit(isRight ? 0 : 7);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(7),
+              "OCCL_PLAN_TABLE names '.*', which cannot be read or is empty");
+}
+
 TEST(PlanTable, ChangesWhichPlanSmallCallsHaveAndInfoSaysSo) {
   useTable("OCCL plan table 1\nhost-registered allreduce 2 4096 all_pairs 4\n", "right.table");
   setenv("OCCL_DEBUG", "info", 1);
