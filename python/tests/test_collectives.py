@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import re
 import time
 
 import numpy as np
@@ -213,3 +214,53 @@ def test_insight(job, tmp_path):
     for report in job(2)(body):
         assert "rank 0" in report
     assert (tmp_path / "trace.1.json").stat().st_size > 0
+
+
+def read_exposition(text):
+    """Prometheus' text format: a sample for each name and set of labels, under a head of its name."""
+    samples, kinds, name = {}, {}, None
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split()[2]
+            assert name not in kinds and len(line.split(" ", 3)[3]) > 0
+        elif line.startswith("# TYPE "):
+            assert line.split()[2] == name
+            kinds[name] = line.split()[3]
+        else:
+            found = re.fullmatch(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)+)\} (\S+)', line)
+            assert found and found[1] == name, line
+            assert (kinds[name] == "counter") == name.endswith("_total"), line
+            labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', found[2]))
+            assert (name, *sorted(labels.items())) not in samples, line
+            samples[(name, *sorted(labels.items()))] = float(found[3])
+    assert text.endswith("\n")
+    return samples
+
+
+def test_metrics_are_the_counters(job):
+    def body(comm):
+        before = read_exposition(comm.metrics())
+        assert not [name for name, *_ in before if name == "occl_submitted_total"]
+        for _ in range(3):
+            comm.all_reduce(np.ones(1000))
+        comm.start("all_gather", np.ones(10), id=7).wait()
+        comm.barrier()
+        samples = read_exposition(comm.metrics(job='a "b"\\\n'))
+        mine = (("job", r'a \"b\"\\\n'), ("rank", str(comm.rank)), ("size", "2"))
+        sums = {}
+        for id in (None, 7):
+            stats = comm.collective_stats(id)
+            of = tuple(sorted((*mine, ("id", "calls" if id is None else "7"))))
+            for field in ("submitted", "completed", "failed", "bytes_sent", "finish_seconds"):
+                assert samples[(f"occl_{field}_total", *of)] == getattr(stats, field), (id, field)
+            for reason, seconds in stats.wait_seconds.items():
+                of = tuple(sorted((*mine, ("id", "calls" if id is None else "7"), ("reason", reason))))
+                assert samples[("occl_wait_seconds_total", *of)] == seconds
+            sums[id] = stats.completed
+        assert sums[None] >= 3 and sums[7] == 1
+        assert samples[("occl_restarts_total", *mine)] >= 0
+        for wrong in ({"rank": 3}, {"id": 1}, {"__name__": "x"}, {"a-b": 1}):
+            with pytest.raises(ValueError, match="is no name for a label"):
+                comm.metrics(**wrong)
+
+    job(2)(body)

@@ -7,8 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from . import _abi, _library
-from ._core import Core
+from .. import _abi, _library
+from .._core import Core
+from .._errors import InvalidArgumentError
+from . import metrics
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,32 @@ class Insight(Core):
             whole.announceNs * 1e-9, whole.finishNs * 1e-9, whole.longestFinishNs * 1e-9,
             blocks.runningNs * 1e-9, waits, blocks.preemptions, blocks.slices, blocks.bytesSent,
             blocks.bytesReceived, whole.numBlocks)
+
+    def metrics(self, **labels: Any) -> str:
+        """All these counters in Prometheus' text format, for an HTTP handler or a file of
+        node_exporter's: names begin with `occl_`, and labels are `rank`, `size`, these, and of a
+        sequence its `id`, which is 'calls' for those that have none."""
+        metrics.check_labels(labels)
+        sequences = {}
+        for number in self._sequences():
+            try:
+                sequences["calls" if number == _abi.CALLS else str(number)] = (
+                    self.collective_stats(number))
+            except InvalidArgumentError:  # forgotten meanwhile
+                continue
+        return metrics.exposition(self.stats(), sequences,
+                                   {"rank": self.rank, "size": self.size, **labels})
+
+    def _sequences(self) -> list[int]:
+        """The ids of which there are counters."""
+        count = ctypes.c_size_t(64)
+        with self._using():
+            while True:
+                ids = (ctypes.c_uint64 * count.value)()
+                _library.check(_library.library().occlCommGetCollectives(
+                    self._handle, ids, len(ids), ctypes.byref(count)))
+                if count.value <= len(ids):
+                    return list(ids[:count.value])
 
     def failure(self) -> str:
         """Why the communicator has failed: collective, rank, instruction and source line. '' if it
