@@ -1,5 +1,6 @@
 // occl: one name for OCCL's programs. Its words are so few that no library reads them: `occl nccl`
 // is in front of every process of a program, and starting is most of what that costs.
+#include "runtime/api/occl.h"
 #include "tools/occl/nccl_command.h"
 #include "tools/occl/programs.h"
 
@@ -25,6 +26,8 @@ Commands, each with its own --help:
   doctor    says what of this machine OCCL can use, and what is in its way
   topo      writes what this machine is as a topology for occlc
   tune      measures the library's plans here, and writes which serves which size
+
+  --version  of OCCL
 
 Examples:
   occl compile ring.coll -D ranks=8 -o ring.plan.json
@@ -95,6 +98,8 @@ int main(int argc, char **argv) {
     std::fputs(kHelp, stdout);
     return words.empty() ? 2 : 0;
   }
+  if (words[0] == "--version")
+    return std::printf("occl %d.%d\n", OCCL_VERSION_MAJOR, OCCL_VERSION_MINOR) < 0;
   const std::vector<std::string> rest(words.begin() + 1, words.end());
   return words[0] == "nccl" ? runNccl(rest) : runCommand(words[0], rest);
 }

@@ -2,6 +2,7 @@
 """The driver: its words, what a program of NCCL's gets, exit statuses, signals, errors."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ def test_words() -> None:
         assert word in occl("--help")[0]
         assert "Usage" in occl(word, "--help")[0], word
     assert "Usage" in occl(status=2)[0]
+    assert re.fullmatch(r"occl \d+\.\d+\n", occl("--version")[0])
     assert "there is no command 'nothing'" in occl("nothing", status=2)[1]
 
 
