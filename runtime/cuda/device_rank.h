@@ -8,6 +8,7 @@
 #include "runtime/cuda/device/device_code.h"
 #include "runtime/cuda/device_parts.h"
 #include "runtime/cuda/kernels/early_start.h"
+#include "runtime/cuda/packing/packed_calls.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/invocation/collective.h"
 #include "runtime/observe/report/known_collective.h"
@@ -120,6 +121,10 @@ public:
   /// nothing was done; Again if there is no device memory for it; why the communicator has failed.
   virtual Status callInStream(const daemon::CollectiveSpec &spec, const Buffers &buffers,
                               void *stream) = 0;
+  /// Several calls of one collective as one of `spec`, whose parts are as large as the packed ones;
+  /// no larger than PackedCalls::kMostBytes. As callInStream() otherwise.
+  virtual Status callPacked(const daemon::CollectiveSpec &spec, const PackedCalls &calls,
+                            void *stream) = 0;
 
   /// A call that is executed by the device's resident daemon.
   struct Start {

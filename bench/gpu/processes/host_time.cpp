@@ -28,7 +28,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kRounds = 101, kInRow = 64, kTurns = 2;
-constexpr size_t kSmall = 1 << 10, kMedium = 128 << 10, kMost = 4 * kMedium;
+constexpr size_t kSmall = 1 << 10, kMedium = 128 << 10, kMost = 16 << 20;
+
+/// All-reduces in one group.
+struct GroupOf {
+  uint32_t calls;
+  size_t bytes; // of each
+};
+constexpr GroupOf kGroups[] = {{2, 1 << 10},    {4, 1 << 10},   {16, 1 << 10},  {64, 1 << 10},
+                               {4, 16 << 10},   {16, 16 << 10}, {2, 128 << 10}, {4, 128 << 10},
+                               {16, 128 << 10}, {2, 1 << 20},   {4, 1 << 20}};
 
 /// The same ones for every library: cores of a machine may differ.
 void stayOnCores(uint32_t rank, uint32_t numRanks) {
@@ -71,12 +80,11 @@ public:
           library, nccl->version().c_str(), kInRow);
     measure("all-reduce, 1 KiB", [&](uint32_t) { sum(kSmall, streams[0]); });
     measure("all-reduce, 128 KiB", [&](uint32_t) { sum(kMedium, streams[0]); });
-    measure("group of four all-reduces, 1 KiB", [&](uint32_t) {
-      nccl->group(true);
-      for (uint32_t i = 0; i < 4; ++i)
-        sum(kSmall, streams[0]);
-      nccl->group(false);
-    });
+    for (const GroupOf &of : kGroups)
+      measure(("group of " + std::to_string(of.calls) + " all-reduces, " +
+               std::to_string(of.bytes >> 10) + " KiB")
+                  .c_str(),
+              [&](uint32_t) { sums(of); });
     measure("send and receive, 1 KiB", [&](uint32_t) { shift(kSmall); });
     measure("all-reduce, 1 KiB, two streams in turn",
             [&](uint32_t call) { sum(kSmall, streams[call % kTurns]); });
@@ -88,6 +96,14 @@ public:
 private:
   void sum(size_t bytes, cudaStream_t stream) {
     nccl->enqueue(Kind::AllReduce, input, output, bytes / sizeof(float), stream);
+  }
+  /// Of buffers of their own.
+  void sums(const GroupOf &of) {
+    nccl->group(true);
+    for (uint32_t i = 0; i < of.calls; ++i)
+      nccl->enqueue(Kind::AllReduce, input + i * of.bytes, output + i * of.bytes,
+                    of.bytes / sizeof(float), streams[0]);
+    nccl->group(false);
   }
   void shift(size_t bytes) {
     const uint32_t size = together.size();

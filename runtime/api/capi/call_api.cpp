@@ -1,11 +1,13 @@
-// occlCall and occlStart, and partitioned collectives, which are calls whose buffers are there part
-// by part.
+// occlCall, for several calls, too, occlStart, and partitioned collectives, which are calls whose
+// buffers are there part by part.
+#include "runtime/api/capi/coalescing.h"
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
 
 #include "plan/collectives/collectives.h"
+#include "runtime/api/occl_coalesced.h"
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/plan_library/plans_in_rounds.h"
@@ -14,8 +16,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace occl;
 using namespace occl::communicator;
@@ -186,6 +190,48 @@ Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *s
                                 stream);
 }
 
+/// Two calls or more, which are one collective.
+Status callCoalesced(const occlComm &comm, std::span<const occlCall_t *const> calls,
+                     const CoalescingRank &where, CUstream_st *stream) {
+  const CoalescedCall one = coalesce(calls, where);
+  Call given;
+  if (Status read = given.read(&one.call); !read.ok())
+    return read;
+  const nvtx::Range range = rangeOf(comm, *given, Way::Called);
+  auto spec = specOnDevice(comm, given, Way::Called);
+  if (!spec.ok())
+    return spec.status();
+  // A report of one collective that nobody has called would be hard to understand.
+  if (spec->name.empty())
+    spec->name = std::to_string(calls.size()) + " calls as one";
+  return comm.gpu->callPacked(*spec, one.packed, stream);
+}
+
+/// All calls are read before any is executed; numCalled: as occlCallCoalesced has it.
+Status callAllOnDevice(const occlComm &comm, std::span<const occlCall_t *const> given,
+                       CUstream_st *stream, size_t &numCalled) {
+  // Structs of other versions are copied, and a wrong call ends the list.
+  std::vector<Call> read(given.size());
+  std::vector<const occlCall_t *> calls;
+  Status wrong;
+  for (size_t c = 0; c < given.size() && wrong.ok(); ++c) {
+    wrong = given[c] ? read[c].read(given[c]) : invalid("a call must not be NULL");
+    if (wrong.ok())
+      calls.push_back(&*read[c]);
+  }
+  const CoalescingRank where = {comm.daemon->rank(), comm.daemon->numRanks()};
+  while (numCalled < calls.size()) {
+    const auto rest = std::span(calls).subspan(numCalled);
+    const size_t number = comm.gpu->hasRegisteredBuffers() ? 1 : numCoalesced(rest, where);
+    Status status = number == 1 ? callOnDevice(comm, *rest.front(), stream)
+                                : callCoalesced(comm, rest.first(number), where, stream);
+    if (!status.ok())
+      return status;
+    numCalled += number;
+  }
+  return wrong;
+}
+
 StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &given,
                                           const daemon::Callback &callback) {
   auto spec = specOnDevice(comm, given, Way::Started);
@@ -354,6 +400,30 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
     // The plan is chosen only if the shape is not known, so repeated calls save the search.
     return comm->daemon->call(submission, [&] { return specOf(*comm, *given); });
   });
+}
+
+occlResult_t occlCallCoalesced(occlComm_t comm, const occlCall_t *const *calls, size_t numCalls,
+                               CUstream_st *stream, size_t *numCalled) {
+  size_t number = 0;
+  if (numCalled)
+    *numCalled = 0;
+  if (!comm || (!calls && numCalls != 0))
+    return reportInvalid("occlCallCoalesced", "comm and calls must not be NULL");
+  occlResult_t result = occlSuccess;
+  if (comm->gpu) {
+    result = guarded("occlCallCoalesced", comm, [&] {
+      return callAllOnDevice(*comm, {calls, numCalls}, stream, number);
+    });
+  } else {
+    // On hosts nothing is gained: a call costs less than a copy.
+    while (number < numCalls && result == occlSuccess) {
+      result = occlCall(comm, calls[number], stream);
+      number += result == occlSuccess ? 1 : 0;
+    }
+  }
+  if (numCalled)
+    *numCalled = number;
+  return result;
 }
 
 occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback, void *user,

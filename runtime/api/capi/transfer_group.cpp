@@ -5,6 +5,7 @@
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <new>
 
@@ -16,12 +17,18 @@ struct Groups; // of this file alone, so the pointer is no symbol of the library
 
 TransferGroup *&ofThisThread() { return pointerOfThisThread<Groups, TransferGroup>(); }
 
+/// The group in which this process was forked. Not looked at: so that no search for leaks takes it
+/// for one.
+std::atomic<const TransferGroup *> ofParent{nullptr};
+
 } // namespace
 
 TransferGroup *TransferGroup::current() {
   TransferGroup *&group = ofThisThread();
-  if (group && !group->process.isThisProcess())
-    group = nullptr; // its memory is the parent's
+  if (group && !group->process.isThisProcess()) {
+    ofParent = group;
+    group = nullptr;
+  }
   return group;
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/kernels/in_stream.h"
+#include "runtime/cuda/packing/copy_kernel.h"
 #include "runtime/cuda/tables/replay_word.h"
 #include "runtime/cuda/transfer/transfer_table.h"
 #include "runtime/cuda/watch/held_launch.h"
@@ -33,9 +34,24 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 
 } // namespace
 
-/// All that may be refused comes before the launch, and takes no number.
 Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
                           const InputFactor &factor, cudaStream_t stream) {
+  return callBy([&](const Known &known,
+                    bool isCaptured) { return passageOf(known, buffers, factor, isCaptured); },
+                spec, stream);
+}
+
+Status OrderedCalls::callPacked(const daemon::CollectiveSpec &spec, const PackedCalls &calls,
+                                cudaStream_t stream) {
+  return callBy(
+      [&](const Known &known, bool isCaptured) { return passageOf(known, calls, isCaptured); },
+      spec, stream);
+}
+
+/// All that may be refused comes before the launch, and takes no number.
+template <class PassageOf>
+Status OrderedCalls::callBy(const PassageOf &passageOf, const daemon::CollectiveSpec &spec,
+                            cudaStream_t stream) {
   if (fabric.failed())
     return fabric.failure();
   OnDevice on(settings.device);
@@ -52,28 +68,15 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   auto known = shapeFor(spec);
   if (!known.ok())
     return known.status();
-  // Refuse bad buffers, and get memory for a copy of the input, before anything is in the stream.
-  status = checkBuffers(**known, buffers, isCaptured);
-  auto scaling =
-      status.ok() ? scalingOf(**known, buffers, factor, isCaptured) : StatusOr<Scaling>(status);
-  if (!scaling.ok())
-    return scaling.status();
-  const bool isCopied = scaling->elements != 0;
+  // Refuse bad buffers, and get memory for copies, before anything is in the stream.
+  const auto passage = passageOf(**known, isCaptured);
+  if (!passage.ok())
+    return passage.status();
   const auto timeout = timeoutOf(spec);
   Turn turn{.isCaptured = isCaptured};
-  // Into the stream, in this order: the turn, the tables, the copy of the input, the kernel.
-  const auto put = [&] {
-    Status taken = isCaptured ? context.uploads->await() : takeTurn(stream, turn);
-    if (taken.ok() && !isCaptured)
-      taken = context.uploads->order(stream);
-    if (taken.ok() && isCopied)
-      taken = inputs.scaleIn(stream, *scaling);
-    return taken.ok() ? launch(**known, {isCopied ? scaling->to : buffers[0], buffers[1]}, timeout,
-                               turn, stream)
-                      : taken;
-  };
+  const auto enqueue = [&] { return put(**known, *passage, timeout, turn, stream); };
   // Graphs do not count as held streams.
-  status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
+  status = isCaptured ? enqueue() : launchHeld(held, settings.device, stream, enqueue);
   if (!status.ok())
     return status;
   if (settings.crossing)
@@ -81,11 +84,35 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   // The launch has succeeded, so the call takes its number.
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
-  // In another stream the next input that is copied has to wait for this call.
-  hasStreams |= isCopied;
+  // In another stream the next one that copies has to wait for this call.
+  hasStreams |= passage->usesSharedMemory();
   if (timeout < kNoDeadline)
     longest = std::max(longest, timeout);
   return isCaptured ? Status() : endTurn(stream, turn);
+}
+
+/// Into the stream, in this order: the turn, the tables, copies of inputs, the kernel, copies of
+/// outputs.
+Status OrderedCalls::put(const Known &known, const Passage &passage,
+                         std::chrono::milliseconds timeout, Turn &turn, cudaStream_t stream) {
+  const auto copy = [&](const std::vector<DeviceCopy> &copies) {
+    return copies.empty() ? Status()
+                          : toStatus(static_cast<cudaError_t>(launchCopies(copies, stream)),
+                                     "copying the buffers of calls that are executed as one");
+  };
+  Status status = turn.isCaptured ? context.uploads->await() : takeTurn(stream, turn);
+  if (status.ok() && !turn.isCaptured)
+    status = context.uploads->order(stream);
+  if (status.ok())
+    status = copy(passage.before);
+  if (status.ok() && passage.copied.elements != 0)
+    status = inputs.scaleIn(stream, passage.copied);
+  if (status.ok())
+    status = launch(known, passage.buffers, timeout, turn, stream);
+  if (!status.ok())
+    return status;
+  status = copy(passage.behind);
+  return status.ok() ? status : failHalfway(status);
 }
 
 /// In the stream of the call before the order is there. In another one an event has it wait, if
@@ -127,12 +154,14 @@ Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
   lastStream = turn.stream;
   hasEvent = hasGraphs || hasStreams;
   Status status = hasEvent ? turns.end(stream) : Status();
-  if (status.ok())
-    return {};
-  fabric.fail({status.code(), "rank " + std::to_string(fabric.rank()) +
-                                  ": half of a call is in its stream, and what orders the next one "
-                                  "behind it could not be put there: " +
-                                  status.message()});
+  return status.ok() ? status : failHalfway(status);
+}
+
+Status OrderedCalls::failHalfway(const Status &why) {
+  fabric.fail({why.code(), "rank " + std::to_string(fabric.rank()) +
+                               ": half of a call is in its stream, and what comes behind it could "
+                               "not be put there: " +
+                               why.message()});
   return fabric.failure();
 }
 
@@ -305,26 +334,56 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
   return {};
 }
 
-/// Of no elements: the call reads its input, and no copy. The memory is that of earlier calls,
-/// which are over when the stream has come so far: of the first call whose memory it is there is
-/// nothing to wait for, and each leaves an event behind.
-StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const std::array<char *, 2> &buffers,
-                                          const InputFactor &factor, bool isCaptured) {
-  Scaling scaling;
+StatusOr<OrderedCalls::Passage> OrderedCalls::passageOf(const Known &known,
+                                                        const std::array<char *, 2> &buffers,
+                                                        const InputFactor &factor,
+                                                        bool isCaptured) {
+  if (Status status = checkBuffers(known, buffers, isCaptured); !status.ok())
+    return status;
+  Passage passage = {.buffers = buffers};
+  Status status = addScaling(passage, known, factor, isCaptured);
+  return status.ok() ? StatusOr<Passage>(std::move(passage)) : status;
+}
+
+StatusOr<OrderedCalls::Passage>
+OrderedCalls::passageOf(const Known &known, const PackedCalls &packed, bool isCaptured) {
+  for (const PackedBuffers &call : packed.calls())
+    if (Status status = checkOnDevice({{kBufferNames[0], call.input, packed.inputBytesOf(call)},
+                                       {kBufferNames[1], call.output, packed.outputBytesOf(call)}},
+                                      settings.device, isCaptured);
+        !status.ok())
+      return status;
+  auto room = packing.room(settings.device);
+  if (!room.ok())
+    return room.status();
+  Passage passage = {.buffers = {room->input, room->output},
+                     .before = packed.copiesIn(room->input),
+                     .behind = packed.copiesOut(room->output)};
+  Status status = addScaling(passage, known, {}, isCaptured);
+  return status.ok() ? StatusOr<Passage>(std::move(passage)) : status;
+}
+
+/// The input is copied where the call needs that. The memory is that of earlier calls, which are
+/// over when the stream has come so far: of the first call whose memory it is there is nothing to
+/// wait for, and each leaves an event behind.
+Status OrderedCalls::addScaling(Passage &passage, const Known &known, const InputFactor &factor,
+                                bool isCaptured) {
   auto scale = known.shape->scaleBy(factor, isCaptured);
   if (!scale.ok())
     return scale.status();
   // A copy is needed for a factor, or for a call in place of a plan that is not.
+  auto &[input, output] = passage.buffers;
   const uint64_t bytes = known.shape->inputBytes();
-  const bool needsCopy = known.aliasing.needsCopy(buffers[0], buffers[1]);
-  if (bytes == 0 || (scale->isNone() && !needsCopy))
-    return scaling;
+  if (bytes == 0 || (scale->isNone() && !known.aliasing.needsCopy(input, output)))
+    return {};
   auto memory = scaledInputs.memoryFor(
       {numCalls, isCaptured, known.shape->collective().isDirect, [this] { return numOver(); }},
       bytes);
   if (!memory.ok())
     return memory.status();
-  return Scaling{known.spec->type, *scale, buffers[0], *memory, bytes / sizeOf(known.spec->type)};
+  passage.copied = {known.spec->type, *scale, input, *memory, bytes / sizeOf(known.spec->type)};
+  input = *memory;
+  return {};
 }
 
 Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buffers,

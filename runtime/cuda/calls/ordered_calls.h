@@ -7,6 +7,8 @@
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/calls/stream_turns.h"
 #include "runtime/cuda/net/device_crossing.h"
+#include "runtime/cuda/packing/packed_calls.h"
+#include "runtime/cuda/packing/packing_memory.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/cuda/watch/host_watch.h"
@@ -48,8 +50,15 @@ public:
   /// their stream or events of the caller order. InvalidArgument: nothing was done.
   Status call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
               const InputFactor &factor, cudaStream_t stream);
+  /// Several calls of one collective, which are one of `spec`: of parts as large as the packed
+  /// ones, and no larger buffers than PackingMemory has room for. As call() otherwise.
+  Status callPacked(const daemon::CollectiveSpec &spec, const PackedCalls &calls,
+                    cudaStream_t stream);
   /// Kernels may still access what is of them: it is never freed.
-  void abandon() { scaledInputs.abandon(); }
+  void abandon() {
+    scaledInputs.abandon();
+    packing.abandon();
+  }
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
@@ -83,6 +92,19 @@ private:
     bool isCaptured = false;
   };
 
+  /// What the kernel of a call accesses, and what its stream has before and behind the kernel.
+  struct Passage {
+    std::array<char *, 2> buffers;
+    Scaling copied = {}; // of no elements: nothing
+    std::vector<DeviceCopy> before = {}, behind = {};
+
+    bool usesSharedMemory() const {
+      return copied.elements != 0 || !before.empty() || !behind.empty();
+    }
+  };
+  template <class PassageOf>
+  Status callBy(const PassageOf &passageOf, const daemon::CollectiveSpec &spec,
+                cudaStream_t stream);
   Status prepare(bool isCaptured);
   StatusOr<Known *> shapeFor(const daemon::CollectiveSpec &spec);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
@@ -91,8 +113,11 @@ private:
   void forget(const Key &key);
   Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
                       bool isCaptured) const;
-  StatusOr<Scaling> scalingOf(const Known &known, const std::array<char *, 2> &buffers,
+  StatusOr<Passage> passageOf(const Known &known, const std::array<char *, 2> &buffers,
                               const InputFactor &factor, bool isCaptured);
+  StatusOr<Passage> passageOf(const Known &known, const PackedCalls &calls, bool isCaptured);
+  Status addScaling(Passage &passage, const Known &known, const InputFactor &factor,
+                    bool isCaptured);
   StatusOr<uint64_t> numFinished() const;
   StatusOr<uint64_t> numOver();
   StatusOr<bool> areOver();
@@ -106,6 +131,9 @@ private:
   Status takeTurn(cudaStream_t stream, Turn &turn);
   Status checkConnections(bool isSameStream) const;
   Status endTurn(cudaStream_t stream, const Turn &turn);
+  Status put(const Known &known, const Passage &passage, std::chrono::milliseconds timeout,
+             Turn &turn, cudaStream_t stream);
+  Status failHalfway(const Status &why);
   std::chrono::milliseconds timeoutOf(const daemon::CollectiveSpec &spec) const {
     return spec.timeout.count() != 0 ? spec.timeout : settings.timeout;
   }
@@ -118,6 +146,7 @@ private:
   const Settings settings;
   ScaledInputs &inputs;
   OrderedScaledInputs scaledInputs; // of one call after the other; under the lock
+  PackingMemory packing;            // likewise
   HeldStreams &held;
 
   /// Held by whoever makes a call, inside calls of CUDA, too: calls are launched in one order.

@@ -6,6 +6,7 @@
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/device/linked_devices.h"
 #include "runtime/cuda/kernels/in_stream.h"
+#include "runtime/cuda/packing/copy_kernel.h"
 #include "runtime/cuda/watch/describe_giving_up.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/drain_patience.h"
@@ -117,6 +118,8 @@ Status CudaRank::start() {
   status = toStatus(static_cast<cudaError_t>(loadInStream()), "loading the interpreter");
   if (status.ok())
     status = toStatus(static_cast<cudaError_t>(loadScaling()), "loading a kernel");
+  if (status.ok())
+    status = toStatus(static_cast<cudaError_t>(loadCopies()), "loading a kernel");
   if (!status.ok())
     return status;
   // The memory; that of other ranks is mapped once all have theirs.

@@ -39,6 +39,10 @@ public:
                           static_cast<char *>(buffers.output)},
                          buffers.factor, static_cast<cudaStream_t>(stream));
   }
+  Status callPacked(const daemon::CollectiveSpec &spec, const PackedCalls &calls,
+                    void *stream) override {
+    return ordered->callPacked(spec, calls, static_cast<cudaStream_t>(stream));
+  }
   StatusOr<daemon::RequestId> start(const Start &call) override;
   Status holdStream(void *stream, daemon::RequestId request) override;
   Status wait(daemon::RequestId request) override { return residents->wait(request); }

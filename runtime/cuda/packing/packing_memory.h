@@ -1,0 +1,29 @@
+// Memory in which the calls of a rank's streams are packed.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/cuda/device/device_memory.h"
+
+#include <memory>
+
+namespace occl::cuda {
+
+/// All packed calls of a rank have it, one after the other. It is taken with the first of them, and
+/// not given back before the rank ends: graphs may have it, and what comes behind a call reads it.
+/// Thread safety: one thread at a time.
+class PackingMemory {
+public:
+  /// For one call.
+  struct Room {
+    char *input, *output; // PackedCalls::kMostBytes each
+  };
+  /// The device is current. Again: it has no such memory.
+  StatusOr<Room> room(int device);
+  /// Something may still access it: it is never freed.
+  void abandon();
+
+private:
+  std::unique_ptr<DeviceAllocation> own;
+};
+
+} // namespace occl::cuda
