@@ -1,6 +1,6 @@
 // occlCall, for several calls, too, occlStart, and partitioned collectives, which are calls whose
 // buffers are there part by part.
-#include "runtime/api/capi/coalescing.h"
+#include "runtime/api/coalescing/coalesced_call.h"
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/capi/transfer_group.h"

@@ -1,6 +1,6 @@
 // Rules for calls that are executed as one: the same collective, small, and of buffers that have
 // nothing to do with each other.
-#include "runtime/api/capi/coalescing.h"
+#include "runtime/api/coalescing/coalesced_call.h"
 
 #include "plan/collectives/collectives.h"
 #include "runtime/base/cache_line.h"

@@ -1,5 +1,5 @@
 // Which calls are executed as one, rule by rule.
-#include "runtime/api/capi/coalescing.h"
+#include "runtime/api/coalescing/coalesced_call.h"
 
 #include <gtest/gtest.h>
 
