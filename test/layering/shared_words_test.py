@@ -22,6 +22,7 @@ ALLOWED = {
     "runtime/api/mpix_occl_completion.h": "a header for programs, also in C",
     "runtime/cuda/kernels/block_run.cuh": "device code",
     "runtime/cuda/kernels/bound.cuh": "device code",
+    "runtime/cuda/bitcode/occl_device.cu": "device code",
     "runtime/cuda/bitcode/without_toolkit.h": "device code",
     "runtime/cuda/device/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",
     "runtime/cuda/device/cuda_calls.cpp": "a thread that is left behind where a call of CUDA never returns",

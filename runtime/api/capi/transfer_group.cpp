@@ -1,11 +1,11 @@
 // Groups of sends and receives: one for each thread, which its outermost end runs.
 #include "runtime/api/capi/transfer_group.h"
 
+#include "runtime/sync/atomic.h"
 #include "runtime/sync/per_thread.h"
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <new>
 
@@ -19,14 +19,14 @@ TransferGroup *&ofThisThread() { return pointerOfThisThread<Groups, TransferGrou
 
 /// The group in which this process was forked. Not looked at: so that no search for leaks takes it
 /// for one.
-std::atomic<const TransferGroup *> ofParent{nullptr};
+Atomic<const TransferGroup *> ofParent{nullptr};
 
 } // namespace
 
 TransferGroup *TransferGroup::current() {
   TransferGroup *&group = ofThisThread();
   if (group && !group->process.isThisProcess()) {
-    ofParent = group;
+    ofParent.store(group, std::memory_order_relaxed);
     group = nullptr;
   }
   return group;
