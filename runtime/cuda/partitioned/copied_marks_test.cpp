@@ -70,6 +70,13 @@ TEST(CopiedMarks, ASecondMarkIsFoundWhicheverComesFirst) {
   copyAndPublish(other, 1, 0, 1);
   EXPECT_EQ(misuseOf(other.send), Misuse::Twice);
 
+  Pair half(4, 16, 2, 64, 4); // whose message is not complete
+  half.start(1);
+  Part one(&half.send);
+  ready(Thread(), one, 1);
+  copyAndPublish(half, 1, 0, 1);
+  EXPECT_EQ(misuseOf(half.send), Misuse::Twice);
+
   Pair refused(4, 16, 1, 64, 4);
   refused.start(1);
   refuseMark(Part(&refused.send), 2);
