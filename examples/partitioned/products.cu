@@ -306,7 +306,7 @@ ProductReduceScatter::ProductReduceScatter(occlComm_t comm, const ProductShape &
       multiply(std::move(multiply)), transfers(shape) {
   whereIs(comm, rank, numRanks);
   for (uint32_t step = 0; step + 1 < numRanks; ++step)
-    blocks.push_back(scratch(step > 0));
+    blocks.push_back(allocate(step > 0));
   blocks.push_back(static_cast<char *>(block));
   const auto blockOf = [&](uint32_t step) {
     return blockAt(blocks[step], shape, shape.columns, numRanks);
@@ -318,25 +318,21 @@ ProductReduceScatter::ProductReduceScatter(occlComm_t comm, const ProductShape &
   }
 }
 
-/// A block's place.
-char *ProductReduceScatter::scratch(bool isReceived) {
+/// A block's place, which is freed after its requests.
+char *ProductReduceScatter::allocate(bool isReceived) {
   const uint64_t bytes = BandsOfBlocks(shape, numRanks).blockBytes(shape.columns);
   void *memory = nullptr;
   if (isReceived)
     check(occlMemAlloc(comm, bytes, &memory), "occlMemAlloc");
   else
     check(cudaMalloc(&memory, bytes), "cudaMalloc");
-  return static_cast<char *>(memory);
-}
-
-ProductReduceScatter::~ProductReduceScatter() {
-  sends.clear();
-  receives.clear();
-  for (size_t step = 0; step + 1 < blocks.size(); ++step)
-    if (step == 0)
-      cudaFree(blocks[step]);
+  scratch.emplace_back(static_cast<char *>(memory), [comm = comm, isReceived](char *block) {
+    if (isReceived)
+      occlMemFree(comm, block);
     else
-      occlMemFree(comm, blocks[step]);
+      cudaFree(block);
+  });
+  return static_cast<char *>(memory);
 }
 
 void ProductReduceScatter::enqueue(cudaStream_t stream) {

@@ -171,9 +171,6 @@ public:
   /// left: rows x inner. block: rows / ranks x columns, of occlMemAlloc.
   ProductReduceScatter(occlComm_t comm, const ProductShape &shape, const void *left, void *block,
                        Multiply multiply);
-  ~ProductReduceScatter();
-  ProductReduceScatter(const ProductReduceScatter &) = delete;
-  ProductReduceScatter &operator=(const ProductReduceScatter &) = delete;
   void enqueue(cudaStream_t stream);
 
 private:
@@ -182,7 +179,7 @@ private:
 
   /// markOwn(band): is called behind the last product of the band.
   void multiplyAll(cudaStream_t stream, const Mark &markOwn);
-  char *scratch(bool isReceived);
+  char *allocate(bool isReceived);
   void multiplyBand(uint32_t step, uint32_t band, cudaStream_t stream);
 
   const occlComm_t comm;
@@ -190,6 +187,7 @@ private:
   uint32_t rank = 0, numRanks = 0;
   const char *const left;
   const Multiply multiply;
+  std::vector<std::unique_ptr<char, std::function<void(char *)>>> scratch;
   std::vector<char *> blocks;    // of each step; the last one is the program's
   BlockRequests sends, receives; // of step s, and for step s + 1
   Transfers transfers;
