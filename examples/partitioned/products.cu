@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kSendingThreads)
 }
 
 uint64_t bytesOf(occlDataType_t type) {
-  if (type != occlBfloat16 && type != occlFloat16 && type != occlFloat32)
-    throw std::runtime_error("products: elements are of bfloat16, float16 or float");
+  if (type != occlBfloat16 && type != occlFloat32)
+    throw std::runtime_error("products: elements are of bfloat16 or float");
   return type == occlFloat32 ? 4 : 2;
 }
 

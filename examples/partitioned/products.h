@@ -22,15 +22,15 @@ namespace occl::examples {
 struct ProductShape {
   uint64_t rows = 0, inner = 0, columns = 0; // rows x inner times inner x columns
   uint32_t bands = 1;                        // of each rank's block of rows
-  occlDataType_t type = occlBfloat16;        // of all elements: bfloat16, float16 or float
+  occlDataType_t type = occlBfloat16;        // of all elements: bfloat16 or float
   /// Thread blocks that send a band, on multiprocessors that products leave. 0: occlPreadyOn, with
   /// as many as the library takes, or none.
   uint32_t senders = 0;
   /// multiply() leaves some multiprocessors: what waits runs there, and not between products.
   bool leavesSome = false;
   /// enqueue() returns when all ranks that are sent to have begun the operation, not before. What
-  /// the host knows of then can be sent by copy engines, which take no multiprocessor. Not where
-  /// the stream is captured.
+  /// the host knows of then can be sent by copy engines, which take no multiprocessor. So each rank
+  /// has a thread of its own. Not where the stream is captured.
   bool hostWaits = false;
 };
 
