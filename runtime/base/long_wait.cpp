@@ -1,19 +1,19 @@
 // How long a wait is before it is reported.
 #include "runtime/base/long_wait.h"
 
+#include "runtime/base/environment_number.h"
+
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 
 namespace occl {
 
 std::chrono::milliseconds longWait() {
-  constexpr std::chrono::milliseconds kUsual{30000};
+  constexpr uint64_t kUsual = 30000,
+                     kMost = 1'000'000'000'000; // years: for who wants to hear nothing
   // The variable is read once, as every long wait asks.
-  static const std::chrono::milliseconds wait = [&] {
-    const char *given = std::getenv("OCCL_LONG_WAIT_MS");
-    const long number = given ? std::strtol(given, nullptr, 10) : 0;
-    return number > 0 ? std::chrono::milliseconds(number) : kUsual;
-  }();
+  static const std::chrono::milliseconds wait(
+      environmentNumber("OCCL_LONG_WAIT_MS", 1, kMost, kUsual));
   return wait;
 }
 

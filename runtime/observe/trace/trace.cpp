@@ -1,6 +1,7 @@
 // The rings of all threads, and one rank's recordings in them.
 #include "runtime/observe/trace/trace.h"
 
+#include "runtime/base/environment_number.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/observe/trace/trace_ring.h"
 
@@ -80,9 +81,10 @@ uint32_t newSession() {
 
 uint32_t traceCapacity() {
   constexpr uint32_t kDefault = 1u << 15, kMost = 1u << 24;
-  const char *text = std::getenv("OCCL_TRACE_EVENTS");
-  unsigned long wanted = text ? std::strtoul(text, nullptr, 10) : 0;
-  return wanted == 0 ? kDefault : static_cast<uint32_t>(std::min<unsigned long>(wanted, kMost));
+  // Each thread's ring asks.
+  static const auto capacity =
+      static_cast<uint32_t>(environmentNumber("OCCL_TRACE_EVENTS", 1, kMost, kDefault));
+  return capacity;
 }
 
 bool Trace::start() {

@@ -1,0 +1,13 @@
+// Numbers that the environment may say.
+#pragma once
+
+#include <cstdint>
+
+namespace occl {
+
+/// The number from `least` to `most` that the environment variable `name` is, or `usual` if it is
+/// not set. If it is anything else, as 5s or 1M, that is said on standard error, and `usual`
+/// counts.
+uint64_t environmentNumber(const char *name, uint64_t least, uint64_t most, uint64_t usual);
+
+} // namespace occl
