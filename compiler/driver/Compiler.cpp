@@ -136,23 +136,6 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
   return state;
 }
 
-/// Everything besides the source that decides what the plan is.
-static std::string describeOptions(const PipelineOptions &options) {
-  std::string text =
-      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]} {11} {12} {13} {14} {15} "
-                    "{16} {17}",
-                    options.multicast, options.fuse, options.aggregate, options.maxThreadBlocks,
-                    options.maxDepth, options.instances, options.maxChannels,
-                    options.orderThroughRanks, options.directGroupSize, options.reassociate,
-                    llvm::make_range(options.directGroups.begin(), options.directGroups.end()),
-                    options.maxFanOut, options.layout, options.colors, options.spreadsLocal(),
-                    options.joinsLocal(), options.foldArrivals, options.shareChannels);
-  if (options.weights)
-    for (uint32_t number : options.weights->numbers())
-      text += " " + std::to_string(number);
-  return text;
-}
-
 /// Leaves the program the alias modes asked for; reports one that it does not have.
 static bool narrowModes(chunk::ProgramOp program, AliasModes modes) {
   bool wantsInPlace = modes == AliasModes::InPlace;
@@ -211,7 +194,7 @@ bool Compiler::applyOptions() {
   if (machine)
     options.pipeline.weights = weightsOf(program, *machine);
   uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
-  hash = mixHash(hash, describeOptions(options.pipeline));
+  hash = mixHash(hash, hashedText(options.pipeline));
   hash = mixHash(hash,
                  llvm::formatv("{0} {1} {2} {3} {4} {5}", program.getDepth(), program.getMinBytes(),
                                program.getMaxBytes(), program.getProtocol(), program.getInPlace(),
@@ -232,6 +215,12 @@ bool Compiler::lower() {
 size_t Compiler::numOps() {
   auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
   return program ? program.getOperations().ops.size() : 0;
+}
+
+std::optional<std::string> Compiler::pipeline() {
+  if (!isa<chunk::ProgramOp>(ir->getBody()->front()))
+    return std::nullopt;
+  return pipelineText(options.pipeline);
 }
 
 ModuleOp Compiler::module() { return *ir; }

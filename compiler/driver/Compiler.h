@@ -96,6 +96,10 @@ public:
   /// Chunk operations of the loaded program; 0 of an inst.program. Expects load() to have succeeded
   /// and lower() not to have been called.
   size_t numOps();
+  /// The passes that lower() runs, as text for `occl-opt --pass-pipeline`; nothing of an
+  /// inst.program, for which it runs none. Expects load() to have succeeded and lower() not to have
+  /// been called.
+  std::optional<std::string> pipeline();
   /// The program as IR.
   mlir::ModuleOp module();
   /// Of the options' file, after load(); null if there is none.

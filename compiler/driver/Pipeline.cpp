@@ -2,6 +2,8 @@
 
 #include "compiler/passes/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/Timing.h"
 
 using namespace mlir;
@@ -9,6 +11,56 @@ using namespace mlir;
 namespace occl::driver {
 
 namespace {
+
+constexpr const char *kPipeline = "occl-default";
+
+/// PipelineOptions as MLIR parses and describes them.
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  using Number = Option<uint32_t>;
+  using Word = Option<std::string>;
+  using Numbers = ListOption<uint32_t>;
+#define OCCL_PASS_SWITCH(member, name, usual, help)                                                \
+  Option<bool> member{*this, name, llvm::cl::desc((usual) ? "false: " help : "true: " help),       \
+                      llvm::cl::init(usual)};
+#define OCCL_PLAN_SWITCH(member, name, usual, help)
+#define OCCL_PASS_EITHER(member, name, effective, yes, no)                                         \
+  Option<bool> member{*this, name, llvm::cl::desc("true: " yes "; false: " no)};
+#define OCCL_PASS_NUMBER(member, name, usual, least, most, help)                                   \
+  Number member{*this, name, llvm::cl::desc(help), llvm::cl::init(usual)};
+#define OCCL_PASS_WORD(member, name, usual, words, help)                                           \
+  Word member{*this, name, llvm::cl::desc(help), llvm::cl::init(usual)};
+#define OCCL_PASS_LIST(member, name, help) Numbers member{*this, name, llvm::cl::desc(help)};
+#include "compiler/driver/PipelineOptions.def"
+  Numbers weights{*this, "weights", llvm::cl::desc("how long steps take, as inst-schedule has it")};
+};
+
+using Complain = llvm::function_ref<LogicalResult(const Twine &)>;
+
+/// What is not given is as usual.
+FailureOr<PipelineOptions> optionsOf(TextOptions &text, Complain complain) {
+  PipelineOptions options;
+#define OCCL_PASS_SWITCH(member, name, usual, help)                                                \
+  if (text.member.hasValue())                                                                      \
+    options.member = text.member.getValue();
+#define OCCL_PLAN_SWITCH(member, name, usual, help)
+#define OCCL_PASS_EITHER(member, name, effective, yes, no) OCCL_PASS_SWITCH(member, name, , )
+#define OCCL_PASS_NUMBER(member, name, usual, least, most, help)                                   \
+  OCCL_PASS_SWITCH(member, name, , )                                                               \
+  if (options.member != (usual) && (options.member < (least) || options.member > (most)))          \
+    return complain(Twine(name) + " is " + Twine(options.member) + "; it can be " +                \
+                    Twine(uint64_t{least}) + " to " + Twine(uint64_t{most}));
+#define OCCL_PASS_WORD(member, name, usual, words, help) OCCL_PASS_SWITCH(member, name, , )
+#define OCCL_PASS_LIST(member, name, help)                                                         \
+  options.member.assign(text.member.begin(), text.member.end());
+#include "compiler/driver/PipelineOptions.def"
+  if (text.weights.empty())
+    return options;
+  options.weights = analysis::StepWeights::of(*text.weights);
+  if (!options.weights)
+    return complain("weights are eight numbers, and four for each way between two ranks, in the "
+                    "order of the ranks");
+  return options;
+}
 
 void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
   passes.addPass(passes::createChunkParallelize(
@@ -48,34 +100,54 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
                                                       .reassociate = options.reassociate}));
 }
 
-struct Phase {
-  const char *name;
-  void (*addPasses)(OpPassManager &, const PipelineOptions &);
-};
-
-constexpr Phase kPhases[] = {
-    {"chunks", addChunkPasses},
-    {"instructions", addInstructionPasses},
-    {"schedule", addSchedulePasses},
-};
+/// What MLIR calls where a text names the pipeline.
+LogicalResult addPasses(OpPassManager &passes, StringRef text, Complain complain) {
+  TextOptions parsed;
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (failed(parsed.parseFromString(text, stream)))
+    return complain(StringRef(problem).trim());
+  FailureOr<PipelineOptions> options = optionsOf(parsed, complain);
+  if (failed(options))
+    return failure();
+  addChunkPasses(passes, *options);
+  addInstructionPasses(passes, *options);
+  addSchedulePasses(passes, *options);
+  return success();
+}
 
 } // namespace
 
+void registerPipeline() {
+  [[maybe_unused]] static const bool isRegistered = [] {
+    registerPassPipeline(kPipeline, "From chunks to a scheduled program: what occlc compile runs",
+                         addPasses, [](auto describe) { describe(TextOptions()); });
+    return true;
+  }();
+}
+
+static std::string namedPipeline(const PipelineOptions &options) {
+  return std::string(kPipeline) + "{" + textOf(options) + "}";
+}
+
+std::string pipelineText(const PipelineOptions &options) {
+  return "builtin.module(" + namedPipeline(options) + ")";
+}
+
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
+  registerPipeline();
   DefaultTimingManager timing;
   timing.setEnabled(options.printTiming);
   timing.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   TimingScope root = timing.getRootScope();
-  for (const Phase &phase : kPhases) {
-    TimingScope scope = root.nest(phase.name);
-    PassManager passes(module.getContext(), ModuleOp::getOperationName());
-    passes.enableVerifier(options.verifyEach);
-    passes.enableTiming(scope);
-    phase.addPasses(passes, options);
-    if (failed(passes.run(module)))
-      return failure();
-  }
-  return success();
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (failed(parsePassPipeline(namedPipeline(options), passes, stream)))
+    return module.emitError() << "the passes cannot run so: " << StringRef(problem).trim();
+  passes.enableVerifier(options.verifyEach);
+  passes.enableTiming(root);
+  return passes.run(module);
 }
 
 } // namespace occl::driver

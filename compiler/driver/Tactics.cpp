@@ -58,28 +58,20 @@ Dimension settings(Field field, const std::vector<Value> &values) {
 
 Tactics Tactics::of(const PipelineOptions &options) {
   Tactics tactics;
-  tactics.multicast = options.multicast;
-  tactics.aggregate = options.aggregate;
-  tactics.maxFanOut = options.maxFanOut;
-  tactics.layout = options.layout;
-  tactics.colors = options.colors;
-  tactics.spreadLocal = options.spreadsLocal();
-  tactics.foldArrivals = options.foldArrivals;
-  tactics.aggregateLocal = options.joinsLocal();
-  tactics.shareChannels = options.shareChannels;
+#define OCCL_TACTIC_SWITCH(member, name, usual, help) tactics.member = options.member;
+#define OCCL_TACTIC_EITHER(member, name, effective, yes, no) tactics.member = options.effective();
+#define OCCL_TACTIC_NUMBER(member, name, usual, least, most, help) tactics.member = options.member;
+#define OCCL_TACTIC_WORD(member, name, usual, words, help) tactics.member = options.member;
+#include "compiler/driver/PipelineOptions.def"
   return tactics;
 }
 
 void Tactics::applyTo(PipelineOptions &options) const {
-  options.multicast = multicast;
-  options.aggregate = aggregate;
-  options.maxFanOut = maxFanOut;
-  options.layout = layout;
-  options.colors = colors;
-  options.spreadLocal = spreadLocal;
-  options.shareChannels = shareChannels;
-  options.aggregateLocal = aggregateLocal;
-  options.foldArrivals = foldArrivals;
+#define OCCL_TACTIC_SWITCH(member, name, usual, help) options.member = member;
+#define OCCL_TACTIC_EITHER(member, name, effective, yes, no) options.member = member;
+#define OCCL_TACTIC_NUMBER(member, name, usual, least, most, help) options.member = member;
+#define OCCL_TACTIC_WORD(member, name, usual, words, help) options.member = member;
+#include "compiler/driver/PipelineOptions.def"
 }
 
 Tactics Tactics::staged() const {
@@ -98,21 +90,23 @@ Tactics Tactics::spread() const {
 }
 
 std::string Tactics::text(const Tactics &usual) const {
+  Tactics said = *this;
+  if (!aggregate) // then nothing is joined
+    said.aggregateLocal = usual.aggregateLocal;
   std::string text;
   auto add = [&](bool isUnusual, const std::string &option) {
     if (isUnusual)
-      text += (text.empty() ? "" : " ") + option;
+      text += (text.empty() ? "--" : " --") + option;
   };
-  add(multicast != usual.multicast, "--no-multicast");
-  add(maxFanOut != usual.maxFanOut, "--max-fan-out " + std::to_string(maxFanOut));
-  add(foldArrivals != usual.foldArrivals, "--no-fold-arrivals");
-  add(aggregate != usual.aggregate, "--no-aggregate");
-  add(aggregate && aggregateLocal != usual.aggregateLocal,
-      aggregateLocal ? "--aggregate-local" : "--no-aggregate-local");
-  add(spreadLocal != usual.spreadLocal, spreadLocal ? "--spread-local" : "--no-spread-local");
-  add(shareChannels != usual.shareChannels, "--share-channels");
-  add(layout != usual.layout, "--layout " + layout);
-  add(colors != usual.colors, "--colors " + std::to_string(colors));
+#define OCCL_TACTIC_SWITCH(member, name, usually, help)                                            \
+  add(said.member != usual.member, (usually) ? "no-" name : (name));
+#define OCCL_TACTIC_EITHER(member, name, effective, yes, no)                                       \
+  add(said.member != usual.member, said.member ? (name) : "no-" name);
+#define OCCL_TACTIC_NUMBER(member, name, usually, least, most, help)                               \
+  add(said.member != usual.member, name " " + std::to_string(said.member));
+#define OCCL_TACTIC_WORD(member, name, usually, words, help)                                       \
+  add(said.member != usual.member, name " " + said.member);
+#include "compiler/driver/PipelineOptions.def"
   return text;
 }
 

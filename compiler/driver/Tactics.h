@@ -2,7 +2,7 @@
 // nobody says.
 #pragma once
 
-#include "compiler/driver/Pipeline.h"
+#include "compiler/driver/PipelineOptions.h"
 
 #include <functional>
 #include <string>
@@ -14,18 +14,15 @@ namespace occl::driver {
 /// of those with direct accesses, only where local instructions go.
 enum class Tuning : uint8_t { Auto, On, Off };
 
-/// The fields of PipelineOptions of the same names, as they are where nobody says and there is one
-/// instance.
+/// The tactics of PipelineOptions.def: fields of PipelineOptions of the same names, as they are
+/// where nobody says and there is one instance.
 struct Tactics {
-  bool multicast = true;
-  bool foldArrivals = true;
-  bool aggregate = true;
-  bool aggregateLocal = true;
-  uint32_t maxFanOut = PipelineOptions().maxFanOut;
-  std::string layout = "auto";
-  uint32_t colors = 0;
-  bool spreadLocal = false;
-  bool shareChannels = false;
+#define OCCL_TACTIC_SWITCH(member, name, usual, help) bool member = usual;
+#define OCCL_TACTIC_EITHER(member, name, effective, yes, no)                                       \
+  bool member = PipelineOptions().effective();
+#define OCCL_TACTIC_NUMBER(member, name, usual, least, most, help) uint32_t member = usual;
+#define OCCL_TACTIC_WORD(member, name, usual, words, help) std::string member = usual;
+#include "compiler/driver/PipelineOptions.def"
 
   static Tactics of(const PipelineOptions &options);
   void applyTo(PipelineOptions &options) const;

@@ -1,5 +1,6 @@
-// occl-opt: runs the compiler's passes one by one on textual or bytecode IR. For tests and for
-// people who write passes.
+// occl-opt: runs the compiler's passes, one by one or as occlc does (--occl-default), on textual or
+// bytecode IR. For tests and for people who write passes.
+#include "compiler/driver/Pipeline.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -8,5 +9,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<occl::chunk::ChunkDialect, occl::inst::InstDialect>();
   occl::passes::registerOcclPasses();
+  occl::driver::registerPipeline();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "OCCL's pass driver\n", registry));
 }

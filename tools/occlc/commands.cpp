@@ -40,6 +40,19 @@ int writeIR(mlir::ModuleOp module, const std::string &path) {
   return error ? failToWrite(path, error.message()) : 0;
 }
 
+int writePipeline(driver::Compiler &compiler, const std::string &path) {
+  const std::optional<std::string> text = compiler.pipeline();
+  if (!text)
+    return fail("the program is scheduled already: no passes are to run [E025]");
+  if (path == "-") {
+    std::cout << *text << '\n';
+    return flushOutput();
+  }
+  std::ofstream out(path);
+  out << *text << '\n';
+  return out.flush() ? 0 : failToWrite(path);
+}
+
 int writeDot(const plan::Plan &plan, const std::string &path) {
   if (path == "-") {
     exporter::writeDot(plan, std::cout);
@@ -82,7 +95,7 @@ namespace {
 /// A version that is compiled: what to write, where to.
 struct CompiledVersion {
   std::unique_ptr<driver::Compiler> compiler;
-  std::optional<plan::Plan> plan; // not of --emit=chunk and inst
+  std::optional<plan::Plan> plan; // not of --emit=chunk, pipeline and inst
   std::string output;
   std::unique_ptr<plan::StagedPlanFile> file; // of --emit=plan, if the output is one
 };
@@ -107,7 +120,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
     }
     result.output = versionPath(result.output, compiler.version());
   }
-  if (command.emit == Emit::Chunk)
+  if (command.emit == Emit::Chunk || command.emit == Emit::Pipeline)
     return result;
   if (!compiler.lower())
     return std::nullopt;
@@ -135,6 +148,8 @@ int writeVersion(const CompileCommand &command, const CompiledVersion &version) 
   case Emit::Chunk:
   case Emit::Inst:
     return writeIR(version.compiler->module(), output);
+  case Emit::Pipeline:
+    return writePipeline(*version.compiler, output);
   case Emit::Plan:
     return version.file ? reportWritten(version.file->publish(*version.plan))
                         : writePlan(*version.plan, output);

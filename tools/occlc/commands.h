@@ -12,7 +12,7 @@
 
 namespace occl::tools {
 
-enum class Emit : uint8_t { Chunk, Inst, Plan, Dot, Trace, MscclXml };
+enum class Emit : uint8_t { Chunk, Pipeline, Inst, Plan, Dot, Trace, MscclXml };
 
 struct CompileCommand {
   driver::CompileOptions options;

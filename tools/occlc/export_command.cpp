@@ -4,7 +4,7 @@
 #include "compiler/interchange/msccl/MscclImport.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
-#include "tools/occlc/words.h"
+#include "tools/occlc/options/words.h"
 
 #include <fstream>
 #include <iostream>

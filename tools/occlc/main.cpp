@@ -3,18 +3,17 @@
 #include "tools/occlc/explain.h"
 #include "tools/occlc/fmt_command.h"
 #include "tools/occlc/heap.h"
+#include "tools/occlc/options/compile_options.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
 #include "tools/occlc/view.h"
 
 #include "compiler/driver/Printing.h"
-#include "plan/model/limits.h"
 #include "support/parallel.h"
 #include "support/suggestion.h"
-#include "tools/command_line/number.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
-#include "tools/occlc/words.h"
+#include "tools/occlc/options/words.h"
 
 #include <CLI/CLI.hpp>
 
@@ -48,23 +47,6 @@ struct Command {
   std::function<int()> run;
 };
 
-void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
-  app.add_option("file", options.path, "a .coll file, or IR (.mlir, .mlirbc)")->required();
-  app.add_option("-D,--define", options.defines, "a parameter's value: name=value")
-      ->allow_extra_args(false);
-  app.add_option("-I,--import-path", options.importPaths, "a folder in which to look for imports")
-      ->allow_extra_args(false);
-  app.add_option("--algorithm", options.algorithm,
-                 "which algorithm of the file, if it has several");
-  app.add_option("--topology", options.topology,
-                 "a file with the topology that it is for; -D sets its parameters, too");
-  app.add_flag("--werror", options.warningsAreErrors, "fail where there is a warning");
-  app.add_option("--max-ops", options.maxOps,
-                 "reads, copies and reductions that a program may consist of; without it "
-                 "4194304, or four for each pair of ranks if that is more")
-      ->transform(tools::wholeNumber());
-}
-
 /// What is wrong with a command line. CLI11 says of a word that is no command only that there is
 /// none.
 std::string whatIsWrong(const CLI::ParseError &error, const CLI::App &app,
@@ -97,138 +79,10 @@ int refuse(const CLI::ParseError &error, const CLI::App &app,
   return 2;
 }
 
-/// An option whose value can be left to what `word` names; `set` is false for what is no value.
-CLI::Option *addChosen(CLI::App &app, const char *name, const char *word, const char *what,
-                       bool &isChosen, std::function<bool(const std::string &)> set) {
-  return app.add_option_function<std::string>(
-      name,
-      [&isChosen, set, name, word](const std::string &text) {
-        isChosen = text == word;
-        if (!isChosen && !set(text))
-          throw CLI::ValidationError(name, "'" + text + "' is no value of this option");
-      },
-      what);
-}
-
-/// What the cost model chooses if it is asked to, unless it is said here.
-void addTactics(CLI::App &app, driver::PipelineOptions &pipeline) {
-  auto flag = [&](const char *name, bool &value, const char *what) {
-    app.add_flag_callback(
-        name, [&value] { value = false; }, what);
-  };
-  flag("--no-multicast", pipeline.multicast, "send a value to each of several ranks apart");
-  flag("--no-aggregate", pipeline.aggregate, "keep messages of neighbouring chunks apart");
-  auto choice = [&](const char *yes, const char *no, std::optional<bool> &value, const char *what,
-                    const char *otherwise) {
-    auto *flag = app.add_flag_callback(
-        yes, [&value] { value = true; }, what);
-    app.add_flag_callback(
-           no, [&value] { value = false; }, otherwise)
-        ->excludes(flag);
-  };
-  choice("--aggregate-local", "--no-aggregate-local", pipeline.aggregateLocal,
-         "join local copies and reductions of neighbouring chunks, also those of several instances",
-         "keep local copies and reductions of neighbouring chunks apart, as those of several "
-         "instances are");
-  flag("--no-fold-arrivals", pipeline.foldArrivals,
-       "store what arrives before it is reduced, so that several thread blocks receive");
-  app.add_flag("--share-channels", pipeline.shareChannels,
-               "leave the parts that --instances makes on the channels of the source");
-  app.add_option("--max-fan-out", pipeline.maxFanOut,
-                 "values that go on in more messages are sent apart from what computes them")
-      ->check(CLI::Range(1u, plan::limits::kMaxOperands))
-      ->capture_default_str();
-  std::vector<std::pair<std::string, std::string>> layouts;
-  for (const char *layout : {"auto", "balanced", "phases", "peers", "earliest"})
-    layouts.emplace_back(layout, layout);
-  tools::addWord(app, "--layout", pipeline.layout, layouts,
-                 "what thread blocks have in common: balanced (as much work), phases (its time), "
-                 "peers (the other ranks), earliest (whatever can begin), or auto");
-  app.add_option("--colors", pipeline.colors,
-                 "over how many thread blocks to spread flows; without it, as a schedule says")
-      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
-  choice("--spread-local", "--no-spread-local", pipeline.spreadLocal,
-         "distribute local copies and reductions over all thread blocks, as those of several "
-         "instances are",
-         "leave local copies and reductions, also those of several instances, with the message "
-         "before them");
-}
-
-void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
-  app.add_option("--depth", options.depth,
-                 "messages in flight on a connection; raised if the program needs more")
-      ->check(CLI::Range(1u, plan::limits::kMaxDepth));
-  app.add_option("--max-depth", options.pipeline.maxDepth, "how far the depth may be raised")
-      ->check(CLI::Range(1u, plan::limits::kMaxDepth))
-      ->capture_default_str();
-  app.add_option("--max-thread-blocks", options.pipeline.maxThreadBlocks,
-                 "thread blocks that a rank may have; without it, those that the source asks for")
-      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
-  app.add_option("--max-channels", options.pipeline.maxChannels,
-                 "channels that connections may use")
-      ->check(CLI::Range(1u, plan::limits::kMaxChannels))
-      ->capture_default_str();
-  addChosen(app, "--instances", "auto",
-            "into how many parts to cut every copy and reduction, each on "
-            "channels of its own; auto: as the prediction says",
-            choice.instances, [&options](const std::string &text) {
-              return tools::parseNumber(text, 1u, plan::limits::kMaxChannels,
-                                        options.pipeline.instances);
-            });
-  addChosen(app, "--protocol", "auto",
-            "simple, ll or ll128, whatever the source says; auto: as the prediction says",
-            choice.protocol, [&options](const std::string &text) {
-              options.protocol = text;
-              return text == "simple" || text == "ll" || text == "ll128";
-            });
-  tools::addWord<driver::Tuning>(
-      app, "--tune", choice.tuning,
-      {{"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}},
-      "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
-      "fastest: on, off, or auto, for small programs with a topology, and where local instructions "
-      "go with --direct");
-  tools::addWord<driver::AliasModes>(
-      app, "--modes", options.modes,
-      {{"all", driver::AliasModes::All},
-       {"in_place", driver::AliasModes::InPlace},
-       {"out_of_place", driver::AliasModes::OutOfPlace}},
-      "how buffers may lie in memory: in_place, out_of_place, or all that the algorithm claims");
-  addTactics(app, options.pipeline);
-  app.add_flag(
-      "--order-through-ranks", options.pipeline.orderThroughRanks,
-      "leave out waits that messages through other ranks imply; for transports that fence");
-  auto *direct = app.add_flag_callback(
-      "--direct", [&options] { options.pipeline.directGroupSize = ~0u; },
-      "let all ranks access each other's buffers: ranks that are threads of one process");
-  addChosen(
-      app, "--direct-groups", "topology",
-      "the same for groups of so many consecutive ranks; topology: for those of a node of the "
-      "topology that have links to each other",
-      options.directInTopology,
-      [&options](const std::string &text) {
-        return tools::parseNumber(text, 2u, plan::limits::kMaxRanks,
-                                  options.pipeline.directGroupSize);
-      })
-      ->excludes(direct);
-  app.add_flag("--reassociate", options.pipeline.reassociate,
-               "make one reduction of several, or several of one, which changes how often 16-bit "
-               "floats are rounded");
-  app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for")
-      ->transform(tools::wholeNumber());
-  app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for")
-      ->transform(tools::wholeNumber());
-  app.add_flag_callback(
-      "--no-fuse", [&options] { options.pipeline.fuse = false; },
-      "keep receiving, reducing and sending apart");
-  app.add_flag("--verify-each", options.pipeline.verifyEach, "check the IR after each pass, too");
-  app.add_flag("--print-pass-timing", options.pipeline.printTiming,
-               "print the time of each pass to standard error");
-}
-
 Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   CLI::App *sub = app.add_subcommand("compile", "compile an algorithm to a verified plan");
-  addSourceOptions(*sub, command.options);
-  addPlanOptions(*sub, command.options, command.choice);
+  tools::addSourceOptions(*sub, command.options);
+  tools::addPlanOptions(*sub, command.options, command.choice);
   sub->add_option(
          "-o,--output", command.output,
          "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
@@ -237,13 +91,15 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   tools::addWord<tools::Emit>(
       *sub, "--emit", command.emit,
       {{"chunk", tools::Emit::Chunk},
+       {"pipeline", tools::Emit::Pipeline},
        {"inst", tools::Emit::Inst},
        {"plan", tools::Emit::Plan},
        {"dot", tools::Emit::Dot},
        {"trace", tools::Emit::Trace},
        {"msccl-xml", tools::Emit::MscclXml}},
-      "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), trace "
-      "(the predicted schedule), or msccl-xml");
+      "what to write: chunk (what moves), pipeline (the passes, as occl-opt --pass-pipeline takes "
+      "them), inst (who moves it), plan, dot (a picture), trace (the predicted schedule), or "
+      "msccl-xml");
   sub->add_flag("--stats", command.stats,
                 "print what was proved of the plan, what it consists of and how long it is "
                 "predicted to take, to standard error");
@@ -275,8 +131,8 @@ int main(int argc, char **argv) {
   tools::CompileCommand checked;
   CLI::App *check = app.add_subcommand("check", "compile without output; say what was proved, or "
                                                 "what is wrong");
-  addSourceOptions(*check, checked.options);
-  addPlanOptions(*check, checked.options, checked.choice);
+  tools::addSourceOptions(*check, checked.options);
+  tools::addPlanOptions(*check, checked.options, checked.choice);
   tools::addBytesOption(*check, checked.prediction);
   commands.push_back({check, [&] { return tools::check(checked); }});
 
