@@ -126,6 +126,7 @@ simulation:
 reference:
 	@tools/setup.sh
 	@$(BAZEL) build //docs/reference:generated
+	@install -m 644 $(BIN)/docs/reference/compile_options.py.generated python/occl/_generated/compile_options.py
 	@for page in $(BIN)/docs/reference/*.md.generated; do install -m 644 "$$page" "docs/reference/$$(basename "$$page" .generated)" || exit 1; done
 
 mutate-daemon:

@@ -8,6 +8,8 @@
       what the programs print with --help, and their subcommands
   generate.py results <runtime/api/occl_types.h>
       the results that calls return
+  generate.py compile_options <occlc>
+      python/occl/_generated/compile_options.py: the options of `occlc compile` as occl.compile takes them
 
 A page goes to standard output. `make reference` writes all of them, and a test compares."""
 
@@ -15,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 NOTE = "<!-- Generated: see docs/reference/generate.py. `make reference` writes it anew. -->\n"
 
@@ -70,6 +73,51 @@ def commands(programs: list[str]) -> str:
                   "`occl WORD` starts them, too.", "\n\n".join(parts))
 
 
+# What occl.compile sets itself, and what is for people at a terminal.
+NOT_OF_PYTHON = {"help", "define", "topology", "output", "emit", "stats", "print-pass-timing"}
+PYTHON_HEAD = '''"""Generated: see docs/reference/generate.py. `make reference` writes it anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypedDict
+
+_PathLike = str | os.PathLike[str]
+
+
+class CompileOptions(TypedDict, total=False):
+    """The options of `occlc compile`; docs/compiler.md has more. A flag is True; an option that is
+    False or None is not given."""
+'''
+
+
+def python_type(kind: str) -> str:
+    """Of an option's values as the help has them: "UINT:SIZE ... ...", or nothing for a flag."""
+    if not kind or kind.startswith("Excludes"):
+        return "bool"
+    word = re.split(r"[ :=]", kind)[0]
+    types = {"UINT": "int", "TEXT": "str", "PATH": "_PathLike"}
+    single = " | ".join("str" if part.islower() else types[part] for part in word.split("|"))
+    if "SIZE" in kind:
+        single = "int | str"
+    return f"{single} | Sequence[{single}]" if kind.endswith("...") else single
+
+
+def compile_options(programs: list[str]) -> str:
+    (program,) = programs
+    options = help_of([program, "compile"]).partition("\nOptions:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^  (?:-\w,)?--([a-z-]+) ?(.*?)(?:\n {20,}|  +)(.*)$", options, flags=re.M)
+    if len(found) != len(re.findall(r"^  -", options, flags=re.M)):
+        sys.exit(f"{program} compile --help: not all of its options are understood")
+    text = PYTHON_HEAD
+    for name, kind, meaning in found:
+        if name not in NOT_OF_PYTHON:
+            wrapped = textwrap.wrap(meaning, 94, initial_indent="    # ", subsequent_indent="    # ")
+            text += "\n" + "\n".join(wrapped) + f"\n    {name.replace('-', '_')}: {python_type(kind.strip())}\n"
+    return text
+
+
 def results(headers: list[str]) -> str:
     (header,) = headers
     block = re.search(r"typedef enum \{(.*?)\} occlResult_t;", text_of(header), flags=re.S)
@@ -85,7 +133,8 @@ def results(headers: list[str]) -> str:
 
 
 def main() -> None:
-    kinds = {"passes": passes, "operations": operations, "commands": commands, "results": results}
+    kinds = {"passes": passes, "operations": operations, "commands": commands, "results": results,
+             "compile_options": compile_options}
     if len(sys.argv) < 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     sys.stdout.write(kinds[sys.argv[1]](sys.argv[2:]))

@@ -6,51 +6,14 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 from . import _library, _occlc
+from ._generated.compile_options import CompileOptions as CompileOptions
 from .diagnostics import CompileWarning
 from .plan import Plan
 
 _PathLike = str | os.PathLike[str]
-
-
-class CompileOptions(TypedDict, total=False):
-    """The options of `occlc compile`, which explains them (`occlc compile --help`), and
-    docs/compiler.md. A flag is True; an option that is False or None is not given."""
-
-    algorithm: str
-    import_path: _PathLike | Sequence[_PathLike]
-    werror: bool
-    max_ops: int
-    depth: int
-    max_depth: int
-    max_thread_blocks: int
-    max_channels: int
-    instances: int | str
-    protocol: str
-    tune: str
-    modes: str
-    no_multicast: bool
-    no_aggregate: bool
-    aggregate_local: bool
-    no_aggregate_local: bool
-    no_fold_arrivals: bool
-    share_channels: bool
-    max_fan_out: int
-    layout: str
-    colors: int
-    spread_local: bool
-    no_spread_local: bool
-    order_through_ranks: bool
-    direct: bool
-    direct_groups: int | str
-    reassociate: bool
-    min_bytes: int
-    max_bytes: int
-    no_fuse: bool
-    verify_each: bool
-    bytes: int | str | Sequence[int | str]
 
 
 def compile(source: _PathLike, *, ranks: int | None = None,

@@ -1,0 +1,1 @@
+"""What `make reference` writes: see docs/reference/generate.py."""
