@@ -263,7 +263,7 @@ occlResult_t occlPdevice(occlPart_t part, occlPartDevice_t *handle) {
 }
 
 occlResult_t occlPdevicePointer(occlPart_t part, void **pointer) {
-  return onDevice("occlPdevicePointer", part, [&](const cuda::DevicePart &request) -> Status {
+  return onDevice("occlPdevicePointer", part, [&](cuda::DevicePart &request) -> Status {
     if (!pointer)
       return invalid("pointer must not be NULL");
     *pointer = request.state();
