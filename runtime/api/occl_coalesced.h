@@ -14,8 +14,8 @@ extern "C" {
  * occlCall, and occlInvalidArgument if calls, or one of them, is NULL.
  *
  * With occlDeviceCuda neighbours of one kind (no plan), type, operation, root and timeout are
- * executed as one collective as long as the larger buffer of it has at most 4 MiB: a kernel copies
- * their inputs behind each other, and another one what has come of it to the outputs. So
+ * executed as one collective as long as the larger buffer of it has at most 4 MiB, two of them from
+ * 256 KiB on: a kernel copies their inputs behind each other, and another one what has come of it to the outputs. So
  * floating-point sums may have other bits than by occlCall; all ranks have the same. Calls with a
  * factor are executed by themselves, as are all of a communicator with registeredBuffers, and
  * neighbours of which one accesses what another one writes: ranks differ in that at a time, or in

@@ -18,6 +18,8 @@ using cuda::PackedCalls;
 
 /// Each is compared with those before it.
 constexpr size_t kMostCalls = 256;
+/// Two calls with less together are done sooner by two kernels than by three.
+constexpr uint64_t kLeastBytesOfTwo = 256 << 10;
 
 /// How many parts the buffers of the rank have; 0: it has no such buffer.
 struct NumParts {
@@ -99,12 +101,14 @@ size_t numCoalesced(std::span<const occlCall_t *const> calls, const CoalescingRa
     if (!mayBePacked(*call) || !areAlike(*call, first) ||
         buffers.partBytes > PackedCalls::kMostBytes)
       break;
-    partBytes += alignUp(buffers.partBytes, PackedCalls::kAlignment);
-    if (partBytes * parts.most > PackedCalls::kMostBytes || !accesses.add(buffers, parts))
+    const uint64_t together = partBytes + alignUp(buffers.partBytes, PackedCalls::kAlignment);
+    if (together * parts.most > PackedCalls::kMostBytes || !accesses.add(buffers, parts))
       break;
+    partBytes = together;
     ++number;
   }
-  return std::max<size_t>(number, 1);
+  const bool isWorthIt = number > 2 || partBytes * parts.most >= kLeastBytesOfTwo;
+  return isWorthIt ? std::max<size_t>(number, 1) : 1;
 }
 
 CoalescedCall coalesce(std::span<const occlCall_t *const> calls, const CoalescingRank &where) {

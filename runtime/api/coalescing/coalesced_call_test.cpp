@@ -53,6 +53,19 @@ TEST_F(Coalescing, OneCallStaysAsItIs) {
   EXPECT_EQ(number(), 1u);
 }
 
+TEST_F(Coalescing, TwoAreOneOnlyIfTheyAreNotSmall) {
+  addMany(2);
+  EXPECT_EQ(number(), 1u);
+  calls[1].count = (256 << 10) / 4 - kCount;
+  EXPECT_EQ(number(), 2u);
+  calls[1].count -= 4;
+  EXPECT_EQ(number(), 1u);
+  // Of an all-gather the output counts.
+  for (occlCall_t &call : calls)
+    call.kind = occlKindAllGather;
+  EXPECT_EQ(number({0, 4}), 2u);
+}
+
 TEST_F(Coalescing, WhatRanksMustCallAlikeEndsTheRun) {
   using Change = void (*)(occlCall_t &);
   const Change changes[] = {[](occlCall_t &call) { call.kind = occlKindReduce; },
@@ -65,10 +78,10 @@ TEST_F(Coalescing, WhatRanksMustCallAlikeEndsTheRun) {
                             [](occlCall_t &call) { call.deviceScalar = &call; }};
   for (const Change &change : changes) {
     calls.clear();
-    addMany(4);
-    change(calls[2]);
-    EXPECT_EQ(number(), 2u) << &change - changes;
-    calls.erase(calls.begin(), calls.begin() + 2);
+    addMany(6);
+    change(calls[3]);
+    EXPECT_EQ(number(), 3u) << &change - changes;
+    calls.erase(calls.begin(), calls.begin() + 3);
     EXPECT_EQ(number(), 1u) << &change - changes;
   }
 }
@@ -92,17 +105,17 @@ TEST_F(Coalescing, TheLargerBufferOfTheOneIsLimited) {
 }
 
 TEST_F(Coalescing, BuffersThatOneWritesAndAnotherAccessesAreNotOfOne) {
-  addMany(3);
-  calls[2].sendBuffer = static_cast<const char *>(calls[0].sendBuffer) + 4;
-  EXPECT_EQ(number(), 3u) << "two read the same";
-  calls[2].sendBuffer = static_cast<const char *>(calls[0].recvBuffer) + 4 * kCount - 4;
-  EXPECT_EQ(number(), 2u) << "the third one reads what the first one writes";
-  calls[2].sendBuffer = static_cast<const char *>(calls[0].recvBuffer) + 4 * kCount;
-  EXPECT_EQ(number(), 3u) << "side by side";
-  calls[2].recvBuffer = const_cast<void *>(calls[1].sendBuffer);
-  EXPECT_EQ(number(), 2u) << "the third one writes what the second one reads";
-  calls[2].recvBuffer = calls[1].recvBuffer;
-  EXPECT_EQ(number(), 2u) << "two write the same";
+  addMany(4);
+  calls[3].sendBuffer = static_cast<const char *>(calls[0].sendBuffer) + 4;
+  EXPECT_EQ(number(), 4u) << "two read the same";
+  calls[3].sendBuffer = static_cast<const char *>(calls[0].recvBuffer) + 4 * kCount - 4;
+  EXPECT_EQ(number(), 3u) << "the last one reads what the first one writes";
+  calls[3].sendBuffer = static_cast<const char *>(calls[0].recvBuffer) + 4 * kCount;
+  EXPECT_EQ(number(), 4u) << "side by side";
+  calls[3].recvBuffer = const_cast<void *>(calls[1].sendBuffer);
+  EXPECT_EQ(number(), 3u) << "the last one writes what the second one reads";
+  calls[3].recvBuffer = calls[1].recvBuffer;
+  EXPECT_EQ(number(), 3u) << "two write the same";
 }
 
 TEST_F(Coalescing, CallsInPlaceAreOne) {
