@@ -207,7 +207,7 @@ class Core:
                 request.test()
 
     def _has_in_flight(self) -> bool:
-        return bool(self._requests) or any(part._is_active for part in list(self._parts))
+        return bool(self._requests) or any(part._is_in_flight() for part in list(self._parts))
 
     def _forget(self, number: int) -> None:
         self._requests.pop(number, None)

@@ -259,6 +259,17 @@ def test_metrics_are_the_counters(job):
             sums[id] = stats.completed
         assert sums[None] >= 3 and sums[7] == 1
         assert samples[("occl_restarts_total", *mine)] >= 0
+        # Transfers count for the rank alone.
+        sent = samples[("occl_rank_bytes_sent_total", *mine)]
+        assert sent >= sum(samples[name] for name in samples if name[0] == "occl_bytes_sent_total")
+        if comm.rank == 0:
+            comm.send(np.ones(5000), 1)
+        else:
+            comm.recv(np.empty(5000), 0)
+        comm.barrier()
+        after = read_exposition(comm.metrics(job='a "b"\\\n'))
+        if comm.rank == 0:
+            assert after[("occl_rank_bytes_sent_total", *mine)] >= sent + 40000
         for wrong in ({"rank": 3}, {"id": 1}, {"__name__": "x"}, {"a-b": 1}):
             with pytest.raises(ValueError, match="is no name for a label"):
                 comm.metrics(**wrong)

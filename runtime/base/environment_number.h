@@ -6,8 +6,8 @@
 namespace occl {
 
 /// The number from `least` to `most` that the environment variable `name` is, or `usual` if it is
-/// not set. If it is anything else, as 5s or 1M, that is said on standard error, and `usual`
-/// counts.
+/// not set. If it is anything else, as 5s or 1M, that is said on standard error, and `usual`, or of
+/// a number that is too large `most`, counts.
 uint64_t environmentNumber(const char *name, uint64_t least, uint64_t most, uint64_t usual);
 
 } // namespace occl

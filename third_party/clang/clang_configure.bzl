@@ -12,6 +12,9 @@ def _clang_configure_impl(ctx):
 
 clang_configure = repository_rule(
     implementation = _clang_configure_impl,
-    environ = ["PATH"],
+    environ = [
+        "OCCL_CLANG", # what of it tools/dev/bazel.sh finds, so that a server notices when it comes
+        "PATH",
+    ],
     local = True,
 )

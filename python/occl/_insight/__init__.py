@@ -93,7 +93,7 @@ class Insight(Core):
             blocks.bytesReceived, whole.numBlocks)
 
     def metrics(self, **labels: Any) -> str:
-        """All these counters in Prometheus' text format, for an HTTP handler or a file of
+        """Counters in Prometheus' text format, for an HTTP handler or a file of
         node_exporter's: names begin with `occl_`, and labels are `rank`, `size`, these, and of a
         sequence its `id`, which is 'calls' for those that have none."""
         metrics.check_labels(labels)

@@ -22,6 +22,10 @@ _OF_RANK: list[tuple[str, str, str, Callable[[Stats], _Value]]] = [
     ("restarts_total", "counter", "Restarts of executors.", lambda stats: stats.restarts),
     ("queue_length_max", "gauge", "Longest task queue since the start.",
      lambda stats: stats.max_queue_length),
+    ("rank_bytes_sent_total", "counter", "Bytes that the rank has sent, by transfers, too.",
+     lambda stats: stats.bytes_sent),
+    ("rank_bytes_received_total", "counter",
+     "Bytes that the rank has received, by transfers, too.", lambda stats: stats.bytes_received),
 ]
 _OF_SEQUENCE: list[tuple[str, str, str, Callable[[CollectiveStats], _Value]]] = [
     ("submitted_total", "counter", "Invocations that this rank has submitted.",
@@ -59,7 +63,7 @@ def check_labels(labels: Mapping[str, Any]) -> None:
 
 def exposition(stats: Stats, sequences: Mapping[str, CollectiveStats],
                labels: Mapping[str, Any]) -> str:
-    """All counters with these labels; those of a sequence also with its `id`."""
+    """Counters with these labels; those of a sequence also with its `id`."""
     lines: list[str] = []
 
     def head(name: str, kind: str, what: str) -> None:

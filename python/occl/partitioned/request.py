@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _interrupt, _library
 from .._config import natural
+from .._cuda.driver import driver
 from .._errors import ClosedError, Error, InvalidArgumentError, Result
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Partitioned:
         self._users: list[int] = []  # threads that are inside of calls
         self._is_active = False
         self._place = place  # of its array, on devices
-        self._streams: dict[int, Any] = {}  # that have its waits
+        # Streams that have its waits, and an event behind each one's last; None while captured.
+        self._streams: dict[int, tuple[Any, int | None]] = {}
 
     def start(self) -> None:
         """Begins the next epoch. Never waits."""
@@ -149,8 +151,10 @@ class Partitioned:
         """The end of the epoch, as the stream's next work; returns the output, which what follows in
         the stream may read."""
         handle = self._on("occlPwaitOn", stream)
-        self._streams[handle] = stream
         self._is_active = False
+        if self._place is not None:
+            self._forget_event(handle)
+            self._streams[handle] = stream, driver().mark(self._place.device, handle)
         return self._output
 
     def device_pointer(self) -> int:
@@ -197,8 +201,28 @@ class Partitioned:
 
     def _wait_for_streams(self, place: Place) -> None:
         while self._streams:
-            handle, _ = self._streams.popitem()
-            self._comm._synchronize(place._replace(stream=handle))
+            handle = next(iter(self._streams))
+            # Of what has ended the stream may be gone.
+            if not self._has_ended(handle):
+                self._comm._synchronize(place._replace(stream=handle))
+            self._forget_event(handle)
+
+    def _has_ended(self, handle: int) -> bool:
+        """Whether the last wait in the stream has; of captured ones nobody knows."""
+        event = self._streams[handle][1]
+        return (event is not None and self._place is not None
+                and driver().has_ended(self._place.device, event))
+
+    def _forget_event(self, handle: int) -> None:
+        _, event = self._streams.pop(handle, (None, None))
+        if event is not None and self._place is not None:
+            driver().forget(self._place.device, event)
+
+    def _is_in_flight(self) -> bool:
+        """Whether an epoch may not have ended: its partitions may have to be marked still."""
+        return self._is_active or any(
+            event is not None and not self._has_ended(handle)
+            for handle, (_, event) in list(self._streams.items()))
 
     def __enter__(self) -> Self:
         return self
@@ -208,7 +232,7 @@ class Partitioned:
         if kind is None:
             self.close()
             return
-        if self._is_active:
+        if self._is_in_flight():
             self._comm.abort()
         try:
             self.close()
