@@ -358,6 +358,32 @@ TEST_F(Collectives, GroupsInGraphs) {
   }
 }
 
+/// Which the kernels of a graph show: two that copy, and one.
+TEST_F(Collectives, SmallCallsOfAGroupAreOne) {
+  constexpr size_t kCalls = 6, kCount = 1000;
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = ranks[static_cast<size_t>(rank)];
+    cudaGraph_t graph = nullptr;
+    std::string wrong =
+        check("begin", cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeRelaxed));
+    ncclGroupStart();
+    for (size_t i = 0; i < kCalls && wrong.empty(); ++i)
+      wrong =
+          check("ncclAllReduce", ncclAllReduce(on.send + i * 4 * kCount, on.recv + i * 4 * kCount,
+                                               kCount, ncclFloat32, ncclSum, on.comm, on.stream));
+    const std::string grouped = check("ncclGroupEnd", ncclGroupEnd());
+    const std::string ended = check("end", cudaStreamEndCapture(on.stream, &graph));
+    size_t nodes = 0;
+    if (wrong.empty() && grouped.empty() && ended.empty())
+      wrong = check("cudaGraphGetNodes", cudaGraphGetNodes(graph, nullptr, &nodes));
+    if (graph)
+      cudaGraphDestroy(graph);
+    if (!wrong.empty() || !grouped.empty() || !ended.empty())
+      return wrong + grouped + ended;
+    return nodes < kCalls ? "" : "the graph has " + std::to_string(nodes) + " nodes";
+  });
+}
+
 /// A call that reads what another one of its group writes follows it, though both are small.
 TEST_F(Collectives, CallsOfAGroupSeeWhatThoseBeforeThemHaveWritten) {
   constexpr size_t kCount = 100;

@@ -9,18 +9,23 @@ extern "C" {
 #endif
 
 /* The same as occlCall for each of numCalls calls, in their order; all ranks give the same calls.
- * *numCalled (may be NULL): of the first so many, all is as occlCall has it when it succeeds; the
- * result is that of the next one, which was not called, nor was any behind it. Errors are those of
- * occlCall, and occlInvalidArgument if calls, or one of them, is NULL.
+ * *numCalled (may be NULL): the first so many were called, and no other one. Errors are those of
+ * occlCall, of the next call or of one that would have been executed as one with it, and
+ * occlInvalidArgument if calls, or one of them, is NULL.
  *
- * With occlDeviceCuda neighbours of one kind (no plan), type, operation, root and timeout are
- * executed as one collective as long as the larger buffer of it has at most 4 MiB, two of them from
- * 256 KiB on: a kernel copies their inputs behind each other, and another one what has come of it to the outputs. So
- * floating-point sums may have other bits than by occlCall; all ranks have the same. Calls with a
- * factor are executed by themselves, as are all of a communicator with registeredBuffers, and
- * neighbours of which one accesses what another one writes: ranks differ in that at a time, or in
- * where the list ends, and the communicator fails with occlMismatch. The first such list takes
- * 8 MiB of device memory, which the communicator keeps. */
+ * With occlDeviceCuda neighbours are executed as one collective if they are of one kind without
+ * plan and root, one type and operation, and without factor, and if the larger buffer of the one
+ * has at most 4 MiB, and of two calls 256 KiB at least: kernels copy their inputs behind each other,
+ * and what has come of it to their outputs. So
+ * - floating-point sums may have other bits than by occlCall; all ranks have the same;
+ * - the shortest deadline that is set counts for all;
+ * - inputs are read in the order of the stream alone: what calls in other streams write to them is
+ *   ordered by events;
+ * - the first list takes 8 MiB for the communicator, of what occlMemAlloc has left or beside it;
+ * - ranks agree in which calls have a factor, and in which neighbours access what another one of
+ *   them writes: those are executed one after the other, and where ranks differ in that the
+ *   communicator fails with occlMismatch.
+ * With registeredBuffers each call is executed by itself. */
 OCCL_API occlResult_t occlCallCoalesced(occlComm_t comm, const occlCall_t *const *calls,
                                         size_t numCalls, struct CUstream_st *stream,
                                         size_t *numCalled);

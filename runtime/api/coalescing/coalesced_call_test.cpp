@@ -71,8 +71,6 @@ TEST_F(Coalescing, WhatRanksMustCallAlikeEndsTheRun) {
   const Change changes[] = {[](occlCall_t &call) { call.kind = occlKindReduce; },
                             [](occlCall_t &call) { call.dataType = occlFloat16; },
                             [](occlCall_t &call) { call.op = occlMax; },
-                            [](occlCall_t &call) { call.root = 1; },
-                            [](occlCall_t &call) { call.timeoutMs = 100; },
                             [](occlCall_t &call) { call.kind = occlKindPlan; },
                             [](occlCall_t &call) { call.scalar = &call; },
                             [](occlCall_t &call) { call.deviceScalar = &call; }};
@@ -125,23 +123,47 @@ TEST_F(Coalescing, CallsInPlaceAreOne) {
   EXPECT_EQ(number(), 3u);
 }
 
-TEST_F(Coalescing, BuffersThatARankHasNotCountForNothing) {
-  addMany(3);
-  for (occlCall_t &call : calls) {
-    call.kind = occlKindBroadcast;
-    call.sendBuffer = calls[0].recvBuffer;
+/// Whose ranks have different buffers, of which other ones may overlap.
+TEST_F(Coalescing, CallsWithARootStayApart) {
+  addMany(4);
+  for (occlKind_t kind : {occlKindBroadcast, occlKindReduce, occlKindGather, occlKindScatter}) {
+    for (occlCall_t &call : calls)
+      call.kind = kind;
+    for (uint32_t rank : {0, 1})
+      EXPECT_EQ(number({rank, 2}), 1u) << kind;
   }
-  EXPECT_EQ(number({1, 2}), 3u);
-  EXPECT_EQ(number({0, 2}), 1u) << "the root reads what the first call writes";
 }
 
-TEST_F(Coalescing, ARootThatThereIsNotIsForTheCallToRefuse) {
-  addMany(3);
-  for (occlCall_t &call : calls) {
-    call.kind = occlKindBroadcast;
-    call.root = 2;
-  }
-  EXPECT_EQ(number(), 1u);
+TEST_F(Coalescing, WhatMayDifferBetweenRanksDoesNotCount) {
+  addMany(4);
+  calls[1].timeoutMs = 500;
+  calls[2].timeoutMs = 200;
+  EXPECT_EQ(number(), 4u);
+  EXPECT_EQ(coalesce(pointers(), kWhere).call.timeoutMs, 200u);
+  // An operation of a collective that reduces nothing is ignored.
+  for (occlCall_t &call : calls)
+    call.kind = occlKindAllGather;
+  calls[3].op = occlMax;
+  EXPECT_EQ(number(), 4u);
+}
+
+TEST_F(Coalescing, NoBytesOverlapNothing) {
+  addMany(4);
+  calls[2].count = 0;
+  calls[2].recvBuffer = static_cast<char *>(calls[0].recvBuffer) + 8;
+  EXPECT_EQ(number(), 4u);
+}
+
+TEST_F(Coalescing, CallsWhoseOwnBuffersAreWrongAreForOcclCallToRefuse) {
+  addMany(4);
+  calls[3].recvBuffer = static_cast<char *>(const_cast<void *>(calls[3].sendBuffer)) + 4;
+  EXPECT_EQ(number(), 3u);
+  // Of an all-gather a rank's input may be its part of the output.
+  for (occlCall_t &call : calls)
+    call.kind = occlKindAllGather;
+  calls[3].sendBuffer = static_cast<char *>(calls[3].recvBuffer) + 4 * kCount;
+  EXPECT_EQ(number({1, 2}), 4u);
+  EXPECT_EQ(number({0, 2}), 3u);
 }
 
 TEST_F(Coalescing, TheOneHasWhatAllHaveInTheirOrder) {
@@ -159,15 +181,13 @@ TEST_F(Coalescing, TheOneHasWhatAllHaveInTheirOrder) {
   EXPECT_EQ(one.packed.calls()[2].partBytes, 20u);
 }
 
-TEST_F(Coalescing, TheOneHasThePartsThatTheRankHas) {
+TEST_F(Coalescing, TheOneHasThePartsThatTheCollectiveHas) {
   addMany(2);
   for (occlCall_t &call : calls)
-    call.kind = occlKindGather;
-  const CoalescedCall root = coalesce(pointers(), {0, 3}), other = coalesce(pointers(), {2, 3});
-  EXPECT_EQ(root.packed.outputBytes(), 3 * 2 * 4 * kCount);
-  EXPECT_EQ(other.packed.outputBytes(), 0u);
-  EXPECT_EQ(other.packed.inputBytes(), 2 * 4 * kCount);
-  EXPECT_EQ(root.call.count, other.call.count);
+    call.kind = occlKindReduceScatter;
+  const CoalescedCall one = coalesce(pointers(), {2, 3});
+  EXPECT_EQ(one.packed.inputBytes(), 3 * 2 * 4 * kCount);
+  EXPECT_EQ(one.packed.outputBytes(), 2 * 4 * kCount);
 }
 
 } // namespace

@@ -109,8 +109,13 @@ Status OrderedCalls::put(const Known &known, const Passage &passage,
     status = inputs.scaleIn(stream, passage.copied);
   if (status.ok())
     status = launch(known, passage.buffers, timeout, turn, stream);
-  if (!status.ok())
+  if (!status.ok()) {
+    // The copies may be in the stream: whoever has their memory next waits for them.
+    hasStreams |= !passage.before.empty();
+    if (!passage.before.empty() && !turn.isCaptured)
+      (void)endTurn(stream, turn);
     return status;
+  }
   status = copy(passage.behind);
   return status.ok() ? status : failHalfway(status);
 }
@@ -215,8 +220,11 @@ Status OrderedCalls::awaitNumbered() {
     auto finished = numFinished();
     if (!finished.ok())
       return finished.status();
-    // Every call with a number of the host's has ended.
-    if (*finished >= numCalls)
+    // Every call with a number of the host's has ended, and what comes behind its kernel.
+    auto areCopied = turns.isOver();
+    if (!areCopied.ok())
+      return areCopied.status();
+    if (*finished >= numCalls && *areCopied)
       return {};
     if (fabric.failed())
       return fabric.failure();
@@ -353,7 +361,7 @@ OrderedCalls::passageOf(const Known &known, const PackedCalls &packed, bool isCa
                                       settings.device, isCaptured);
         !status.ok())
       return status;
-  auto room = packing.room(settings.device);
+  auto room = packing.room();
   if (!room.ok())
     return room.status();
   Passage passage = {.buffers = {room->input, room->output},
@@ -433,6 +441,10 @@ StatusOr<bool> OrderedCalls::areOver() {
     return over.status();
   if (*over < numCalls)
     return false;
+  // Copies of outputs come behind the kernels that say so.
+  auto areCopied = turns.isOver();
+  if (!areCopied.ok() || !*areCopied)
+    return areCopied;
   auto ordinals = connectors->ordinals();
   if (!ordinals.ok())
     return ordinals.status();

@@ -1,6 +1,8 @@
-// The one allocation of a rank's packed calls.
+// The memory of a rank's packed calls: what is left of the arena first, which takes no call of CUDA
+// that may wait for kernels.
 #include "runtime/cuda/packing/packing_memory.h"
 
+#include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/packing/packed_calls.h"
 
 #include <cuda_runtime.h>
@@ -9,18 +11,25 @@
 
 namespace occl::cuda {
 
-StatusOr<PackingMemory::Room> PackingMemory::room(int device) {
-  if (!own) {
-    void *begin = nullptr;
-    if (cudaMalloc(&begin, 2 * PackedCalls::kMostBytes) != cudaSuccess) {
+StatusOr<PackingMemory::Room> PackingMemory::room() {
+  constexpr uint64_t kBytes = 2 * PackedCalls::kMostBytes;
+  if (!begin)
+    begin = inputs.take(kBytes);
+  if (!begin) {
+    void *made = nullptr;
+    const cudaError_t error = cudaMalloc(&made, kBytes);
+    if (error != cudaSuccess)
       (void)cudaGetLastError();
-      return Status(StatusCode::Again, "no " + std::to_string(2 * PackedCalls::kMostBytes >> 20) +
+    if (error == cudaErrorMemoryAllocation)
+      return Status(StatusCode::Again, "no " + std::to_string(kBytes >> 20) +
                                            " MiB of device memory are free for calls that are "
-                                           "executed as one");
-    }
-    own = std::make_unique<DeviceAllocation>(device, static_cast<char *>(begin));
+                                           "executed as one; free some, or set heapBytes higher");
+    if (error != cudaSuccess)
+      return toStatus(error, "allocating memory for calls that are executed as one");
+    begin = static_cast<char *>(made);
+    own = std::make_unique<DeviceAllocation>(inputs.device(), begin);
   }
-  return Room{own->begin, own->begin + PackedCalls::kMostBytes};
+  return Room{begin, begin + PackedCalls::kMostBytes};
 }
 
 void PackingMemory::abandon() {

@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/scaling/input_memory.h"
 
 #include <memory>
 
@@ -17,13 +18,17 @@ public:
   struct Room {
     char *input, *output; // PackedCalls::kMostBytes each
   };
-  /// The device is current. Again: it has no such memory.
-  StatusOr<Room> room(int device);
+  /// inputs outlives it.
+  explicit PackingMemory(InputMemory &inputs) : inputs(inputs) {}
+  /// The device is current. Again: there is no such memory; SystemError.
+  StatusOr<Room> room();
   /// Something may still access it: it is never freed.
   void abandon();
 
 private:
-  std::unique_ptr<DeviceAllocation> own;
+  InputMemory &inputs;
+  char *begin = nullptr;
+  std::unique_ptr<DeviceAllocation> own; // else it is of the rank's arena
 };
 
 } // namespace occl::cuda

@@ -3,6 +3,8 @@
 #include "runtime/cuda/partitioned/cuda_parts.h"
 #include "runtime/cuda/watch/stream_first_use.h"
 
+#include <cuda_runtime.h>
+
 #include <mutex>
 #include <string>
 
@@ -106,11 +108,13 @@ Status CudaParts::mark(PairPart &part, plan::Range range, void *stream) {
 
 Status CudaParts::launchMarks(PairPart &part, plan::Range range, void *stream, bool isCaptured) {
   const Shape &shape = part.party.shape;
-  if (isCaptured)
+  // Between devices a copy in the default stream waits for all that both of them do.
+  const bool mayNotCopy = isCaptured || !stream || stream == cudaStreamLegacy;
+  if (mayNotCopy)
     loseSight(part);
   const uint64_t seen = loadShared(&part.peer->foundStarted, std::memory_order_acquire);
   MarkBy by = MarkBy::Kernel;
-  if (!isCaptured) { // which is not of this epoch alone
+  if (!mayNotCopy) { // a captured one is not of this epoch alone
     std::lock_guard lock(part.choosing);
     by = part.choice.choose(range, seen);
   }
