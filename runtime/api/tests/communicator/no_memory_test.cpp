@@ -362,7 +362,7 @@ TEST(NoMemory, CommunicatorsAreMadeOrNot) {
                 return occlCommInitRank(comms, 1, 0, name.c_str(), &config);
               });
             }),
-            50u);
+            40u);
 }
 
 TEST(NoMemory, EachCallWorksWhenItIsCalledAgain) {
