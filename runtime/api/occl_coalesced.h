@@ -15,8 +15,8 @@ extern "C" {
  *
  * With occlDeviceCuda neighbours are executed as one collective if they are of one kind without
  * plan and root, one type and operation, and without factor, and if the larger buffer of the one
- * has at most 4 MiB, and of two calls 256 KiB at least: kernels copy their inputs behind each other,
- * and what has come of it to their outputs. So
+ * has at most 4 MiB, and of two calls 256 KiB at least: kernels copy their inputs behind each
+ * other, and what has come of it to their outputs. So
  * - floating-point sums may have other bits than by occlCall; all ranks have the same;
  * - the shortest deadline that is set counts for all;
  * - inputs are read in the order of the stream alone: what calls in other streams write to them is

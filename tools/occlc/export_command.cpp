@@ -2,9 +2,9 @@
 
 #include "compiler/driver/Printing.h"
 #include "compiler/interchange/msccl/MscclImport.h"
+#include "tools/occlc/options/words.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
-#include "tools/occlc/options/words.h"
 
 #include <fstream>
 #include <iostream>

@@ -1,10 +1,10 @@
 // occlCall, for several calls, too, occlStart, and partitioned collectives, which are calls whose
 // buffers are there part by part.
-#include "runtime/api/coalescing/coalesced_call.h"
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
+#include "runtime/api/coalescing/coalesced_call.h"
 
 #include "plan/collectives/collectives.h"
 #include "runtime/api/occl_coalesced.h"
@@ -175,10 +175,7 @@ StatusOr<daemon::CollectiveSpec> specOnDevice(const occlComm &comm, const Call &
   return spec;
 }
 
-Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *stream) {
-  Call given;
-  if (Status read = given.read(&call); !read.ok())
-    return read;
+Status callOnDevice(const occlComm &comm, const Call &given, CUstream_st *stream) {
   const nvtx::Range range = rangeOf(comm, *given, Way::Called);
   auto spec = specOnDevice(comm, given, Way::Called);
   if (!spec.ok())
@@ -223,7 +220,7 @@ Status callAllOnDevice(const occlComm &comm, std::span<const occlCall_t *const> 
   while (numCalled < calls.size()) {
     const auto rest = std::span(calls).subspan(numCalled);
     const size_t number = comm.gpu->hasRegisteredBuffers() ? 1 : numCoalesced(rest, where);
-    Status status = number == 1 ? callOnDevice(comm, *rest.front(), stream)
+    Status status = number == 1 ? callOnDevice(comm, read[numCalled], stream)
                                 : callCoalesced(comm, rest.first(number), where, stream);
     if (!status.ok())
       return status;
@@ -380,8 +377,11 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
     return reportInvalid("occlCall", "comm and call must not be NULL");
   return guarded("occlCall", comm, [&]() -> Status {
     // On devices the call becomes the next work of its stream.
-    if (comm->gpu)
-      return callOnDevice(*comm, *call, stream);
+    if (comm->gpu) {
+      Call given;
+      Status read = given.read(call);
+      return read.ok() ? callOnDevice(*comm, given, stream) : read;
+    }
     if (stream)
       return invalid("stream must be NULL: the communicator is on hosts");
     // A call that blocks would wait inside of the group; the group fails with it.

@@ -43,7 +43,8 @@ public:
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
                ScaledInputs &inputs, const Settings &settings)
       : fabric(fabric), context(context), watch(watch), settings(settings), inputs(inputs),
-        scaledInputs(inputs), packing(inputs), held(heldStreamsOn(settings.device)), numCalls(settings.firstCall) {}
+        scaledInputs(inputs), packing(inputs), held(heldStreamsOn(settings.device)),
+        numCalls(settings.firstCall) {}
 
   /// As the stream's next work, or a node of the graph that captures it: which replays take part in
   /// the order when they run, so nothing else of the communicator may run beside them but what

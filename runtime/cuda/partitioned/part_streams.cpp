@@ -160,7 +160,9 @@ Status CudaParts::prepare(PairPart &part, void *stream) {
 }
 
 Status CudaParts::wait(PairPart &part, void *stream) {
-  Status status = launchIn(part, stream, true, [&](bool) {
+  bool isCaptured = false;
+  Status status = launchIn(part, stream, true, [&](bool captured) {
+    isCaptured = captured;
     return launched(part.party.isSend ? launchSendWait(waitOf(part), part.cut.units(), stream)
                                       : launchReceiveWait(waitOf(part), stream),
                     "launching the wait of a partitioned request");
@@ -168,9 +170,7 @@ Status CudaParts::wait(PairPart &part, void *stream) {
   if (!status.ok())
     return status;
   part.waits.fetch_add(1, std::memory_order_relaxed);
-  OnDevice on(memory.device());
-  const auto isCaptured = isCapturing(stream);
-  if (!isCaptured.ok() || *isCaptured)
+  if (isCaptured)
     part.hasCapturedWait.store(true, std::memory_order_relaxed);
   return status;
 }

@@ -50,7 +50,7 @@ TEST(Coalesced, AllCallsAreExecuted) {
   });
 }
 
-TEST(Coalesced, NoneIsNothingToDo) {
+TEST(Coalesced, NoCallsSucceed) {
   Ranks ranks(1);
   size_t numCalled = 99;
   EXPECT_EQ(occlCallCoalesced(ranks[0], nullptr, 0, nullptr, &numCalled), occlSuccess);
