@@ -1,7 +1,7 @@
-// Descriptors that a child made by fork() does not keep (support/closed_in_children.h), as owners.
+// Descriptors that a child made by fork() does not keep (support/process/closed_in_children.h), as owners.
 #pragma once
 
-#include "support/closed_in_children.h"
+#include "support/process/closed_in_children.h"
 
 #include <functional>
 #include <utility>

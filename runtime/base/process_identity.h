@@ -2,6 +2,8 @@
 // the memory of its parent, but neither its threads nor its part in anything.
 #pragma once
 
+#include "support/process/per_process.h"
+
 #include <atomic>
 #include <cstdint>
 
@@ -32,30 +34,6 @@ private:
   uint64_t cookie;
 };
 
-/// One T for each process. A forked child gets a new one: locks of the parent's may be held by
-/// threads that the child has not got. Never destroyed. Thread safety: any.
-template <class T> class PerProcess {
-public:
-  T &get() {
-    for (Held *present = held.load(std::memory_order_acquire);;) {
-      if (present && present->mark.isThisProcess())
-        return present->value;
-      auto *made = new Held;
-      made->ofParent = present;
-      if (held.compare_exchange_strong(present, made, std::memory_order_acq_rel))
-        return made->value;
-      delete made; // another thread was first
-    }
-  }
-
-private:
-  struct Held {
-    ProcessMark mark;
-    T value;
-    Held *ofParent = nullptr; // not looked at: so that no search for leaks takes it for one
-  };
-
-  std::atomic<Held *> held{nullptr};
-};
+template <class T> using PerProcess = OnePerProcess<T, ProcessMark>;
 
 } // namespace occl

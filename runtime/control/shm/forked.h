@@ -1,8 +1,8 @@
-// Descriptors that children do not keep, as owners: support/closed_in_children.h.
+// Descriptors that children do not keep, as owners: support/process/closed_in_children.h.
 #pragma once
 
 #include "runtime/control/shm/mapping.h"
-#include "support/closed_in_children.h"
+#include "support/process/closed_in_children.h"
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-#include "support/closed_in_children.h"
+#include "support/process/closed_in_children.h"
 
 #include <mutex>
 #include <pthread.h>
