@@ -2,6 +2,8 @@
 // both sides are aligned for them.
 #include "runtime/cuda/packing/copy_kernel.h"
 
+#include "runtime/api/occl_device_groups.cuh"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -15,54 +17,33 @@ constexpr uint32_t kThreads = 256;
 constexpr uint32_t kMostCopies = 96;
 /// Of one piece: with more, what each copies is more.
 constexpr uint64_t kMostBlocks = 64;
-/// Loads of 16 bytes that a thread has in flight.
+/// Vectors of 16 bytes for each thread of a thread block: with more, another thread block helps.
 constexpr uint32_t kLoads = 4;
 
 struct Arguments {
   DeviceCopy copies[kMostCopies];
 };
 
-/// What of `bytes` consists of whole words.
-template <class Word>
-__device__ void copyWords(const DeviceCopy &copy, uint64_t thread, uint64_t numThreads) {
-  const auto *from = reinterpret_cast<const Word *>(copy.from);
-  auto *to = reinterpret_cast<Word *>(copy.to);
-  const uint64_t words = copy.bytes / sizeof(Word);
-#pragma unroll 1
-  for (uint64_t i = thread; i < words; i += kLoads * numThreads) {
-    // All loads come first, so that they are in flight together.
-    Word loaded[kLoads];
-#pragma unroll
-    for (uint32_t k = 0; k < kLoads; ++k)
-      if (i + k * numThreads < words)
-        loaded[k] = from[i + k * numThreads];
-#pragma unroll
-    for (uint32_t k = 0; k < kLoads; ++k)
-      if (i + k * numThreads < words)
-        to[i + k * numThreads] = loaded[k];
-  }
-}
+/// The row of thread blocks that has one piece.
+struct Row {
+  __device__ uint64_t rank() const { return uint64_t(blockIdx.y) * kThreads + threadIdx.x; }
+  __device__ uint64_t size() const { return uint64_t(gridDim.y) * kThreads; }
+};
 
 __global__ void __launch_bounds__(kThreads)
     copyPieces(const __grid_constant__ Arguments arguments) {
-  const DeviceCopy &copy = arguments.copies[blockIdx.x];
-  const uint64_t thread = uint64_t(blockIdx.y) * kThreads + threadIdx.x;
-  const uint64_t numThreads = uint64_t(gridDim.y) * kThreads;
-  const uint64_t places =
-      reinterpret_cast<uintptr_t>(copy.from) | reinterpret_cast<uintptr_t>(copy.to);
+  using device::detail::copyWords;
+  const auto [from, to, bytes] = arguments.copies[blockIdx.x];
+  const uint64_t places = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
   // The largest words for which both sides are aligned, then the bytes that are left.
   uint64_t done = 0;
-  if (places % 16 == 0) {
-    copyWords<uint4>(copy, thread, numThreads);
-    done = copy.bytes / 16 * 16;
-  } else if (places % 4 == 0) {
-    copyWords<uint32_t>(copy, thread, numThreads);
-    done = copy.bytes / 4 * 4;
-  } else if (places % 2 == 0) {
-    copyWords<uint16_t>(copy, thread, numThreads);
-    done = copy.bytes / 2 * 2;
-  }
-  copyWords<char>({copy.from + done, copy.to + done, copy.bytes - done}, thread, numThreads);
+  if (places % 16 == 0)
+    done = copyWords<uint4>(Row(), to, from, done, bytes);
+  else if (places % 4 == 0)
+    done = copyWords<uint32_t>(Row(), to, from, done, bytes);
+  else if (places % 2 == 0)
+    done = copyWords<uint16_t>(Row(), to, from, done, bytes);
+  copyWords<uint8_t>(Row(), to, from, done, bytes);
 }
 
 } // namespace
