@@ -41,19 +41,14 @@ uint64_t bytesOf(occlDataType_t type) {
   return type == occlFloat32 ? 4 : 2;
 }
 
-/// This rank, and how many there are.
-void whereIs(occlComm_t comm, uint32_t &rank, uint32_t &numRanks) {
-  check(occlCommRank(comm, &rank), "occlCommRank");
-  check(occlCommSize(comm, &numRanks), "occlCommSize");
-}
 uint32_t rankOf(occlComm_t comm) {
-  uint32_t rank = 0, numRanks = 0;
-  whereIs(comm, rank, numRanks);
+  uint32_t rank = 0;
+  check(occlCommRank(comm, &rank), "occlCommRank");
   return rank;
 }
 uint32_t ranksOf(occlComm_t comm) {
-  uint32_t rank = 0, numRanks = 0;
-  whereIs(comm, rank, numRanks);
+  uint32_t numRanks = 0;
+  check(occlCommSize(comm, &numRanks), "occlCommSize");
   return numRanks;
 }
 uint32_t before(uint32_t rank, uint32_t steps, uint32_t numRanks) {
@@ -114,7 +109,7 @@ BandsOfBlocks::BandsOfBlocks(const ProductShape &shape, uint32_t numRanks)
   rowsOfBlock = shape.rows / numRanks;
 }
 
-// --- requests and streams ---
+// --- requests ---
 
 void BlockRequest::Free::operator()(occlPart_t part) const { occlPfree(part); }
 
@@ -122,13 +117,19 @@ BlockRequest::BlockRequest(const Block &block)
     : partitions(static_cast<uint32_t>(std::gcd(block.count, kPartitions))),
       senders(block.senders) {}
 
+template <class Init>
+void BlockRequest::init(const Init &make, const char *name, occlComm_t comm, const Block &block,
+                        uint32_t rank, int64_t tag) {
+  occlPart_t made = nullptr;
+  check(make(comm, block.memory, int64_t{block.bands} * partitions, block.count / partitions,
+             block.type, rank, tag, nullptr, &made),
+        name);
+  part.reset(made);
+}
+
 BlockRequest BlockRequest::send(occlComm_t comm, const Block &from, uint32_t rank, int64_t tag) {
   BlockRequest made(from);
-  occlPart_t part = nullptr;
-  check(occlPsendInit(comm, from.memory, int64_t{from.bands} * made.partitions,
-                      from.count / made.partitions, from.type, rank, tag, nullptr, &part),
-        "occlPsendInit");
-  made.part.reset(part);
+  made.init(occlPsendInit, "occlPsendInit", comm, from, rank, tag);
   if (made.senders > 0) // else no kernel of the program has to do with it, which the library knows
     made.ask();
   return made;
@@ -136,11 +137,7 @@ BlockRequest BlockRequest::send(occlComm_t comm, const Block &from, uint32_t ran
 
 BlockRequest BlockRequest::receive(occlComm_t comm, const Block &into, uint32_t rank, int64_t tag) {
   BlockRequest made(into);
-  occlPart_t part = nullptr;
-  check(occlPrecvInit(comm, into.memory, int64_t{into.bands} * made.partitions,
-                      into.count / made.partitions, into.type, rank, tag, nullptr, &part),
-        "occlPrecvInit");
-  made.part.reset(part);
+  made.init(occlPrecvInit, "occlPrecvInit", comm, into, rank, tag);
   made.ask();
   return made;
 }
@@ -167,29 +164,6 @@ void BlockRequest::await(uint32_t band, cudaStream_t stream) const {
 }
 void BlockRequest::wait(cudaStream_t stream) const {
   check(occlPwaitOn(part.get(), stream), "occlPwaitOn");
-}
-
-SideStream::SideStream() {
-  int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-        "cudaStreamCreateWithPriority");
-  check(cudaEventCreateWithFlags(&order, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-}
-
-SideStream::~SideStream() {
-  cudaEventDestroy(order);
-  cudaStreamDestroy(stream);
-}
-
-void SideStream::follow(cudaStream_t other) {
-  check(cudaEventRecord(order, other), "cudaEventRecord");
-  check(cudaStreamWaitEvent(stream, order, 0), "cudaStreamWaitEvent");
-}
-
-void SideStream::precede(cudaStream_t other) {
-  check(cudaEventRecord(order, stream), "cudaEventRecord");
-  check(cudaStreamWaitEvent(other, order, 0), "cudaStreamWaitEvent");
 }
 
 // --- transfers ---
@@ -267,9 +241,9 @@ void Transfers::end(const Requests &receives, const Requests &sends, cudaStream_
 
 AllGatherProduct::AllGatherProduct(occlComm_t comm, const ProductShape &shape, void *gathered,
                                    void *product, Multiply multiply)
-    : shape(shape), gathered(static_cast<char *>(gathered)), product(static_cast<char *>(product)),
+    : shape(shape), rank(rankOf(comm)), numRanks(ranksOf(comm)),
+      gathered(static_cast<char *>(gathered)), product(static_cast<char *>(product)),
       multiply(std::move(multiply)), transfers(shape) {
-  whereIs(comm, rank, numRanks);
   connectAll(comm, shape, this->gathered, shape.inner, sends, receives);
 }
 
@@ -302,9 +276,8 @@ void AllGatherProduct::multiplyBand(uint32_t block, uint32_t band, uint32_t band
 
 ProductReduceScatter::ProductReduceScatter(occlComm_t comm, const ProductShape &shape,
                                            const void *left, void *block, Multiply multiply)
-    : comm(comm), shape(shape), left(static_cast<const char *>(left)),
-      multiply(std::move(multiply)), transfers(shape) {
-  whereIs(comm, rank, numRanks);
+    : comm(comm), shape(shape), rank(rankOf(comm)), numRanks(ranksOf(comm)),
+      left(static_cast<const char *>(left)), multiply(std::move(multiply)), transfers(shape) {
   for (uint32_t step = 0; step + 1 < numRanks; ++step)
     blocks.push_back(allocate(step > 0));
   blocks.push_back(static_cast<char *>(block));

@@ -5,6 +5,7 @@
 // sum that it has received, as BLAS does with beta = 1.
 #pragma once
 
+#include "examples/partitioned/side_stream.h"
 #include "runtime/api/occl.h"
 #include "runtime/api/occl_partitioned.h"
 #include "runtime/api/occl_partitioned_device.h"
@@ -78,6 +79,9 @@ private:
     void operator()(occlPart_t part) const;
   };
   explicit BlockRequest(const Block &block);
+  template <class Init>
+  void init(const Init &make, const char *name, occlComm_t comm, const Block &block, uint32_t rank,
+            int64_t tag);
   void ask();
 
   uint32_t partitions, senders; // of a band; thread blocks
@@ -85,24 +89,6 @@ private:
   occlPartDevice_t onDevice = {}; // of those that kernels of this program have to do with
 };
 using BlockRequests = std::vector<BlockRequest>;
-
-/// A stream beside the one of products. It has a higher priority, as otherwise what is marked would
-/// be sent after the next product.
-class SideStream {
-public:
-  SideStream();
-  ~SideStream();
-  SideStream(const SideStream &) = delete;
-  SideStream &operator=(const SideStream &) = delete;
-  /// What follows here comes after what the other one has now; and the other way round.
-  void follow(cudaStream_t other);
-  void precede(cudaStream_t other);
-
-  cudaStream_t stream = nullptr;
-
-private:
-  cudaEvent_t order = nullptr;
-};
 
 /// What an operation's transfers do beside its products, in the order in which these are called.
 /// Ranks call them alike.
@@ -155,7 +141,7 @@ private:
   void multiplyBand(uint32_t block, uint32_t band, uint32_t bands, cudaStream_t stream);
 
   const ProductShape shape;
-  uint32_t rank = 0, numRanks = 0;
+  const uint32_t rank, numRanks;
   char *const gathered, *const product;
   const Multiply multiply;
   // To the rank that is d + 1 behind this one, and from the one that is as many before it.
@@ -184,7 +170,7 @@ private:
 
   const occlComm_t comm;
   const ProductShape shape;
-  uint32_t rank = 0, numRanks = 0;
+  const uint32_t rank, numRanks;
   const char *const left;
   const Multiply multiply;
   std::vector<std::unique_ptr<char, std::function<void(char *)>>> scratch;

@@ -5,6 +5,7 @@
 #include "bench/gpu/applications/cublas_library.h"
 #include "bench/gpu/applications/matrices.h"
 #include "bench/gpu/applications/rank.h"
+#include "examples/partitioned/side_stream.h"
 
 #include <cstdint>
 #include <functional>
@@ -84,7 +85,7 @@ private:
   char *host = nullptr; // pinned: a product
   Buffers own, theirs;
   std::vector<Expected> references[3]; // of each application, what is compared
-  Beside beside;
+  examples::SideStream beside;
 };
 
 } // namespace occl::bench

@@ -2,6 +2,7 @@
 
 #include "examples/partitioned/check.h"
 #include "examples/partitioned/jacobi_tile.cuh"
+#include "examples/partitioned/side_stream.h"
 #include "runtime/api/occl_collectives.h"
 #include "runtime/api/occl_transfer.h"
 
@@ -155,7 +156,7 @@ protected:
   }
 
 private:
-  Beside beside;
+  examples::SideStream beside;
 };
 
 class SynchronisedJacobi : public PaddedJacobi {

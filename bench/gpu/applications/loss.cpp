@@ -7,6 +7,7 @@
 #include "bench/gpu/applications/rank.h"
 #include "examples/partitioned/check.h"
 #include "examples/partitioned/loss.h"
+#include "examples/partitioned/side_stream.h"
 #include "runtime/api/occl_collectives.h"
 
 #include <algorithm>
@@ -234,7 +235,7 @@ private:
   float *logits = nullptr, *labels = nullptr;
   Results own, plain, symmetric;
   std::vector<double> reference;
-  Beside beside;
+  occl::examples::SideStream beside;
 };
 
 } // namespace

@@ -104,31 +104,6 @@ void Graph::launch(cudaStream_t stream) const {
   check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
 }
 
-Beside::Beside() {
-  int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-        "cudaStreamCreateWithPriority");
-  for (cudaEvent_t *event : {&forked, &joined})
-    check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-}
-
-Beside::~Beside() {
-  cudaEventDestroy(forked);
-  cudaEventDestroy(joined);
-  cudaStreamDestroy(stream);
-}
-
-void Beside::follow(cudaStream_t other) {
-  check(cudaEventRecord(forked, other), "cudaEventRecord");
-  check(cudaStreamWaitEvent(stream, forked, 0), "cudaStreamWaitEvent");
-}
-
-void Beside::precede(cudaStream_t other) {
-  check(cudaEventRecord(joined, stream), "cudaEventRecord");
-  check(cudaStreamWaitEvent(other, joined, 0), "cudaStreamWaitEvent");
-}
-
 std::string ratio(double theirs, double ours) {
   if (theirs == 0 || ours == 0)
     return " - |";

@@ -84,23 +84,6 @@ private:
   cudaGraphExec_t executable = nullptr;
 };
 
-/// A second stream whose work is beside that of a first one for a while; may be captured with it.
-class Beside {
-public:
-  Beside();
-  ~Beside();
-  Beside(const Beside &) = delete;
-  Beside &operator=(const Beside &) = delete;
-  /// What follows here comes after what the other one has now; and the other way round.
-  void follow(cudaStream_t other);
-  void precede(cudaStream_t other);
-
-  cudaStream_t stream = nullptr;
-
-private:
-  cudaEvent_t forked = nullptr, joined = nullptr;
-};
-
 /// What one() returns; errors name the setting.
 template <class One> auto named(const std::string &setting, const One &one) {
   try {
