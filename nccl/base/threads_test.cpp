@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <future>
+#include <utility>
 
 namespace occl::nccl {
 namespace {
@@ -17,8 +18,9 @@ sigset_t blockedHere() {
 
 TEST(Threads, TakeNoSignalsButFaults) {
   std::promise<sigset_t> told;
-  startThread([&] { told.set_value(blockedHere()); });
-  const sigset_t there = told.get_future().get(), here = blockedHere();
+  std::future<sigset_t> blocked = told.get_future();
+  startThread([told = std::move(told)]() mutable { told.set_value(blockedHere()); });
+  const sigset_t there = blocked.get(), here = blockedHere();
   for (const int others : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGPROF, SIGRTMIN}) {
     EXPECT_TRUE(sigismember(&there, others)) << others;
     EXPECT_FALSE(sigismember(&here, others)) << others;
