@@ -1,6 +1,7 @@
 // Forms groups of ranks on several machines, and divides them, phase by phase.
 #include "runtime/net/machine_group.h"
 
+#include "runtime/base/environment_number.h"
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
@@ -12,7 +13,6 @@
 #include "runtime/net/rendezvous/rendezvous.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -234,13 +234,11 @@ Status Joiner::readLinkTimeout() {
     return {};
   // Below is the time of some retransmissions; above the kernel ends the connection itself.
   constexpr uint32_t kLeast = 200, kMost = 120000;
-  uint32_t value = 0;
-  const char *end = text + std::strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || rest != end || value < kLeast || value > kMost)
+  const auto value = numberFrom(text, kLeast, kMost);
+  if (!value)
     return invalid(std::string("environment variable OCCL_LINK_TIMEOUT_MS is '") + text +
                    "', expected " + std::to_string(kLeast) + " to " + std::to_string(kMost));
-  silence = std::chrono::milliseconds(value);
+  silence = std::chrono::milliseconds(*value);
   return {};
 }
 
