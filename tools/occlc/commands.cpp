@@ -40,27 +40,26 @@ int writeIR(mlir::ModuleOp module, const std::string &path) {
   return error ? failToWrite(path, error.message()) : 0;
 }
 
+/// What write(stream) writes, to a file or to standard output.
+template <class Write> int writeText(const std::string &path, const Write &write) {
+  if (path == "-") {
+    write(std::cout);
+    return flushOutput();
+  }
+  std::ofstream out(path);
+  write(out);
+  return out.flush() ? 0 : failToWrite(path);
+}
+
 int writePipeline(driver::Compiler &compiler, const std::string &path) {
   const std::optional<std::string> text = compiler.pipeline();
   if (!text)
     return fail("the program is scheduled already: no passes are to run [E025]");
-  if (path == "-") {
-    std::cout << *text << '\n';
-    return flushOutput();
-  }
-  std::ofstream out(path);
-  out << *text << '\n';
-  return out.flush() ? 0 : failToWrite(path);
+  return writeText(path, [&](std::ostream &out) { out << *text << '\n'; });
 }
 
 int writeDot(const plan::Plan &plan, const std::string &path) {
-  if (path == "-") {
-    exporter::writeDot(plan, std::cout);
-    return flushOutput();
-  }
-  std::ofstream out(path);
-  exporter::writeDot(plan, out);
-  return out.flush() ? 0 : failToWrite(path);
+  return writeText(path, [&](std::ostream &out) { exporter::writeDot(plan, out); });
 }
 
 /// The options with what is left to the cost model set, which `chosen` says; nothing after an
