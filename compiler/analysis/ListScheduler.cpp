@@ -125,11 +125,7 @@ private:
 
   /// Which of the destinations of `connection` the rank of `step` is.
   uint32_t slotOf(uint32_t connection, uint32_t step) const {
-    const auto &destinations = network.connections[connection].destinations;
-    if (destinations.size() == 1)
-      return 0;
-    return static_cast<uint32_t>(llvm::lower_bound(destinations, graph.rankOf(step)) -
-                                 destinations.begin());
+    return network.slotOf(connection, graph.rankOf(step));
   }
 
   /// False if no step could run.

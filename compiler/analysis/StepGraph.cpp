@@ -171,14 +171,18 @@ bool messagesKeepOrder(const Program &program, const Network &network) {
         if (place.kind == PlaceKind::Transfer)
           numberOf[place.index] = sent[network.connectionOf(place)]++;
       });
-  for (const Rank &rank : program.ranks) {
-    llvm::DenseMap<uint32_t, uint32_t> received; // messages, from each connection
-    for (const Step &step : rank.steps)
-      for (const Place &place : step.instruction.sources)
-        if (place.kind == PlaceKind::Transfer &&
-            numberOf[place.index] != received[network.connectionOf(place)]++)
+  const std::vector<uint32_t> firstEnds = network.firstEnds();
+  std::vector<uint32_t> received(firstEnds.back(), 0); // messages, by receiving end
+  for (uint32_t r = 0; r < program.ranks.size(); ++r)
+    for (const Step &step : program.ranks[r].steps)
+      for (const Place &place : step.instruction.sources) {
+        if (place.kind != PlaceKind::Transfer)
+          continue;
+        const uint32_t connection = network.connectionOf(place);
+        if (numberOf[place.index] !=
+            received[firstEnds[connection] + network.slotOf(connection, r)]++)
           return false;
-  }
+      }
   return true;
 }
 
@@ -278,8 +282,7 @@ void StepGraph::addMessages(const Program &program, const Network &network) {
       });
       forEachMessage(instruction.sources, [&](const Place &place) {
         uint32_t connection = network.connectionOf(place);
-        const auto &destinations = network.connections[connection].destinations;
-        size_t slot = llvm::lower_bound(destinations, r) - destinations.begin();
+        const uint32_t slot = network.slotOf(connection, r);
         ends[connection].receivers[slot].push_back(step);
         ends[connection].receivedTransfers[slot].push_back(transferOf(place));
         ++numReceived[step + 1];

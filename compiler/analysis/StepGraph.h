@@ -20,6 +20,23 @@ public:
     return place.kind == inst::PlaceKind::Transfer ? ofTransfer[place.index] : place.index;
   }
 
+  /// Which of the connection's destinations `rank` is; it is one.
+  uint32_t slotOf(uint32_t connection, uint32_t rank) const {
+    const auto &destinations = connections[connection].destinations;
+    if (destinations.size() == 1)
+      return 0;
+    return static_cast<uint32_t>(llvm::lower_bound(destinations, rank) - destinations.begin());
+  }
+
+  /// The receiving ends of all connections are numbered, connection by connection: the number of
+  /// each one's first, and, last, how many there are.
+  std::vector<uint32_t> firstEnds() const {
+    std::vector<uint32_t> first = {0};
+    for (const inst::Connection &connection : connections)
+      first.push_back(first.back() + static_cast<uint32_t>(connection.destinations.size()));
+    return first;
+  }
+
   /// Those of the program, if it has any, else those of its transfers, by source, channel and
   /// destinations.
   std::vector<inst::Connection> connections;

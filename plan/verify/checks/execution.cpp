@@ -1,52 +1,112 @@
 #include "plan/verify/checks/execution.h"
 
+#include "plan/machine/drivers.h"
 #include "plan/model/limits.h"
 
 namespace occl::plan::verify {
 
 namespace {
 
-/// Depth at which no credit is ever waited for.
-constexpr uint32_t kUnbounded = ~0u;
+using machine::kUnbounded;
+using machine::Need;
+using machine::Part;
+using machine::Wait;
 
+/// The plan as the abstract machine runs it: its thread blocks, with dependencies first, then
+/// sources, then destinations as the parts of an instruction.
+class ThreadBlocks {
+public:
+  explicit ThreadBlocks(const Network &network) : plan(network.plan), network(network) {}
+
+  uint32_t numBlocks() const { return static_cast<uint32_t>(plan.threadBlocks.size()); }
+  uint32_t numConnections() const { return static_cast<uint32_t>(plan.connections.size()); }
+  uint32_t numEnds() const { return static_cast<uint32_t>(plan.destinations.size()); }
+  uint32_t numInstructions() const { return static_cast<uint32_t>(plan.instructions.size()); }
+  uint32_t numInstructions(uint32_t block) const {
+    return plan.threadBlocks[block].numInstructions;
+  }
+  uint32_t indexOf(uint32_t block, uint32_t position) const {
+    return plan.threadBlocks[block].firstInstruction + position;
+  }
+  uint32_t numParts(uint32_t block, uint32_t position) const {
+    const Instruction &instruction = at(block, position);
+    return instruction.numDependencies + instruction.numSources + instruction.numDestinations;
+  }
+  Part part(uint32_t block, uint32_t position, uint32_t i) const {
+    const Instruction &instruction = at(block, position);
+    if (i < instruction.numDependencies) {
+      const Dependency &dependency = plan.dependencies[instruction.firstDependency + i];
+      return {.kind = Part::Kind::Dependency,
+              .block =
+                  plan.ranks[network.rankOfBlock[block]].firstThreadBlock + dependency.threadBlock,
+              .position = dependency.instruction};
+    }
+    const Operand &operand = plan.operands[operandOf(instruction, i)];
+    if (operand.kind != OperandKind::Connection)
+      return {};
+    if (i < instruction.numDependencies + instruction.numSources)
+      return {.kind = Part::Kind::Receive, .connection = operand.index};
+    return {.kind =
+                plan.connections[operand.index].isCounter ? Part::Kind::Signal : Part::Kind::Send,
+            .connection = operand.index};
+  }
+  uint32_t numberOf(const machine::Counts &, uint32_t block, uint32_t position, uint32_t i) const {
+    return network.ordinal[operandOf(at(block, position), i)];
+  }
+  uint32_t endOf(uint32_t connection, uint32_t block) const {
+    return endpointOf(plan, plan.connections[connection], network.rankOfBlock[block]);
+  }
+  uint32_t firstEnd(uint32_t connection) const {
+    return plan.connections[connection].firstDestination;
+  }
+  uint32_t numEndsOf(uint32_t connection) const {
+    return plan.connections[connection].numDestinations;
+  }
+  uint32_t senderOf(uint32_t connection) const { return network.sender[connection]; }
+  uint32_t receiverOf(uint32_t end) const { return network.receiver[end]; }
+
+private:
+  const Instruction &at(uint32_t block, uint32_t position) const {
+    return plan.instructions[indexOf(block, position)];
+  }
+  static uint32_t operandOf(const Instruction &instruction, uint32_t i) {
+    return instruction.firstOperand + i - instruction.numDependencies;
+  }
+
+  const Plan &plan;
+  const Network &network;
+};
+
+/// One greedy execution of the plan, and why it stopped short.
 class Executor {
 public:
-  Executor(const Network &network, uint32_t depth, std::vector<uint32_t> *order)
-      : plan(network.plan), network(network), depth(depth), order(order),
-        blocks(plan.threadBlocks.size()), sent(plan.connections.size()),
-        received(plan.destinations.size()), firstWaiter(plan.instructions.size(), kNone) {}
+  Executor(const Network &network, uint32_t depth)
+      : plan(network.plan), depth(depth), blocks(network), greedy(blocks, depth) {}
 
-  /// True if every thread block came to its end.
-  bool run() {
-    for (uint32_t block = 0; block < blocks.size(); ++block) {
-      advance(block);
-      while (!ready.empty()) {
-        uint32_t next = ready.back();
-        ready.pop_back();
-        advance(next);
-      }
-    }
-    for (uint32_t block = 0; block < blocks.size(); ++block)
-      if (!isDone(block))
-        return false;
-    return true;
+  /// True if every thread block came to its end. Calls ran(instruction) for each.
+  template <class Ran> bool run(Ran ran) {
+    return greedy.run(
+        [&](uint32_t block, uint32_t position) { ran(blocks.indexOf(block, position)); });
   }
 
   /// Longer cycles are cut in the middle.
   static constexpr size_t kMaxLines = 20;
 
-  /// After run() was false: who waits for whom in a circle.
+  /// After run() was false: who waits for whom in a circle. A stuck thread block waits for one that
+  /// is stuck itself, as all messages have a sender and a receiver.
   std::vector<Note> cycle() const {
     uint32_t block = 0;
-    while (isDone(block))
+    while (greedy.state().isDone(block))
       ++block;
-    std::vector<bool> seen(blocks.size());
+    auto waitedFor = [&](uint32_t of) { return greedy.state().blockThatEnds(greedy.waitOf(of)); };
+    std::vector<bool> seen(blocks.numBlocks());
     for (; !seen[block]; block = waitedFor(block))
       seen[block] = true;
     std::vector<Note> lines;
     uint32_t first = block;
     do {
-      lines.push_back(noteAt(plan, currentOf(block), "", " waits for " + waitText(block)));
+      lines.push_back(noteAt(plan, blocks.indexOf(block, greedy.state().next(block)), "",
+                             " waits for " + waitText(greedy.waitOf(block))));
       block = waitedFor(block);
     } while (block != first);
     if (lines.size() > kMaxLines) {
@@ -59,184 +119,28 @@ public:
   }
 
 private:
-  enum class Wait : uint8_t { None, Dependency, Data, Credit };
-  struct Block {
-    uint32_t next = 0;      // position of the instruction to run
-    uint32_t condition = 0; // of its conditions, those before this one hold and will stay so
-    uint32_t end = 0;       // and within a destination: the receiving ends before this one
-    Wait wait = Wait::None;
-    uint32_t waitsFor = 0;       // instruction, receiving end (also of a credit)
-    uint32_t nextWaiter = kNone; // thread block that waits for the same instruction
-  };
-
-  bool isDone(uint32_t block) const {
-    return blocks[block].next == plan.threadBlocks[block].numInstructions;
-  }
-  uint32_t currentOf(uint32_t block) const {
-    return plan.threadBlocks[block].firstInstruction + blocks[block].next;
-  }
-
-  void advance(uint32_t block) {
-    Block &state = blocks[block];
-    while (!isDone(block) && canFire(block)) {
-      uint32_t instruction = currentOf(block);
-      fire(block);
-      ++state.next;
-      state.condition = state.end = 0;
-      wakeDependents(instruction);
-    }
-  }
-
-  bool canFire(uint32_t block) {
-    Block &state = blocks[block];
-    const Instruction &instruction = plan.instructions[currentOf(block)];
-    for (; state.condition < instruction.numDependencies; ++state.condition) {
-      const Dependency &dependency =
-          plan.dependencies[instruction.firstDependency + state.condition];
-      uint32_t other =
-          plan.ranks[network.rankOfBlock[block]].firstThreadBlock + dependency.threadBlock;
-      if (blocks[other].next > dependency.instruction)
-        continue;
-      uint32_t target = plan.threadBlocks[other].firstInstruction + dependency.instruction;
-      state.nextWaiter = std::exchange(firstWaiter[target], block);
-      return wait(state, Wait::Dependency, target);
-    }
-    uint32_t numConditions =
-        instruction.numDependencies + instruction.numSources + instruction.numDestinations;
-    for (; state.condition < numConditions; ++state.condition) {
-      uint32_t i = state.condition - instruction.numDependencies;
-      uint32_t operand = instruction.firstOperand + i;
-      if (plan.operands[operand].kind != OperandKind::Connection)
-        continue;
-      bool holds = i < instruction.numSources ? hasData(block, operand) : hasCredit(state, operand);
-      if (!holds)
-        return false;
-    }
-    return true;
-  }
-
-  bool hasData(uint32_t block, uint32_t operand) {
-    uint32_t connection = plan.operands[operand].index;
-    return sent[connection] > network.ordinal[operand] ||
-           wait(blocks[block], Wait::Data, endOf(block, connection));
-  }
-
-  /// A message occupies its slot until the slowest destination has received it. A signal needs
-  /// none.
-  bool hasCredit(Block &state, uint32_t operand) {
-    const Connection &connection = plan.connections[plan.operands[operand].index];
-    if (connection.isCounter)
-      return true;
-    uint32_t ordinal = network.ordinal[operand];
-    for (; ordinal >= depth && state.end < connection.numDestinations; ++state.end) {
-      uint32_t end = connection.firstDestination + state.end;
-      if (received[end] <= ordinal - depth)
-        return wait(state, Wait::Credit, end);
-    }
-    state.end = 0;
-    return true;
-  }
-
-  static bool wait(Block &state, Wait kind, uint32_t what) {
-    state.wait = kind;
-    state.waitsFor = what;
-    return false;
-  }
-
-  uint32_t endOf(uint32_t block, uint32_t connection) const {
-    return endpointOf(plan, plan.connections[connection], network.rankOfBlock[block]);
-  }
-
-  void fire(uint32_t block) {
-    uint32_t index = currentOf(block);
-    if (order)
-      order->push_back(index);
-    const Instruction &instruction = plan.instructions[index];
-    for (const Operand &source : plan.sourcesOf(instruction)) {
-      if (source.kind != OperandKind::Connection)
-        continue;
-      uint32_t end = endOf(block, source.index);
-      ++received[end];
-      wake(network.sender[source.index], Wait::Credit, end);
-    }
-    for (const Operand &destination : plan.destinationsOf(instruction)) {
-      if (destination.kind != OperandKind::Connection)
-        continue;
-      ++sent[destination.index];
-      const Connection &connection = plan.connections[destination.index];
-      for (uint32_t i = 0; i < connection.numDestinations; ++i) {
-        uint32_t end = connection.firstDestination + i;
-        wake(network.receiver[end], Wait::Data, end);
-      }
-    }
-  }
-
-  /// `block` may be kNone: nobody needs to wait at a counter's end.
-  void wake(uint32_t block, Wait kind, uint32_t what) {
-    if (block == kNone)
-      return;
-    Block &state = blocks[block];
-    if (state.wait != kind || state.waitsFor != what)
-      return;
-    state.wait = Wait::None;
-    ready.push_back(block);
-  }
-
-  void wakeDependents(uint32_t instruction) {
-    uint32_t waiter = std::exchange(firstWaiter[instruction], kNone);
-    while (waiter != kNone) {
-      uint32_t following = blocks[waiter].nextWaiter;
-      wake(waiter, Wait::Dependency, instruction);
-      waiter = following;
-    }
-  }
-
-  /// The thread block that a stuck one waits for; it is stuck itself, as all messages have a sender
-  /// and a receiver.
-  uint32_t waitedFor(uint32_t block) const {
-    const Block &state = blocks[block];
-    if (state.wait == Wait::Dependency)
-      return network.blockOf[state.waitsFor];
-    if (state.wait == Wait::Credit)
-      return network.receiver[state.waitsFor];
-    return network.sender[connectionOf(block)];
-  }
-
-  /// The connection whose data or credit a stuck thread block waits for.
-  uint32_t connectionOf(uint32_t block) const {
-    const Instruction &instruction = plan.instructions[currentOf(block)];
-    uint32_t operand =
-        instruction.firstOperand + blocks[block].condition - instruction.numDependencies;
-    return plan.operands[operand].index;
-  }
-
-  std::string waitText(uint32_t block) const {
-    const Block &state = blocks[block];
-    if (state.wait == Wait::Dependency)
-      return "its dependency on " + describePlace(placeOf(plan, state.waitsFor));
-    uint32_t connection = connectionOf(block);
-    std::string name = "connection " + std::to_string(connection) + " (" +
-                       describeConnection(plan, plan.connections[connection]) + ")";
-    if (state.wait == Wait::Data)
-      return (plan.connections[connection].isCounter ? "a signal of " : "data from ") + name;
-    return "room in " + name + ": rank " + std::to_string(plan.destinations[state.waitsFor]) +
+  std::string waitText(const Wait &wait) const {
+    if (wait.need == Need::Dependency)
+      return "its dependency on " +
+             describePlace(placeOf(plan, blocks.indexOf(wait.block, wait.position)));
+    const Connection &connection = plan.connections[wait.connection];
+    std::string name = "connection " + std::to_string(wait.connection) + " (" +
+                       describeConnection(plan, connection) + ")";
+    if (wait.need == Need::Message)
+      return (connection.isCounter ? "a signal of " : "data from ") + name;
+    return "room in " + name + ": rank " + std::to_string(plan.destinations[wait.end]) +
            " has not received the " +
            (depth == 1 ? "message" : std::to_string(depth) + " messages") + " before";
   }
 
   const Plan &plan;
-  const Network &network;
   uint32_t depth;
-  std::vector<uint32_t> *order;
-  std::vector<Block> blocks;
-  std::vector<uint32_t> sent;        // of each connection
-  std::vector<uint32_t> received;    // of each receiving end
-  std::vector<uint32_t> firstWaiter; // of each instruction: a thread block that depends on it
-  std::vector<uint32_t> ready;       // thread blocks that were waked
+  ThreadBlocks blocks;
+  machine::Greedy<ThreadBlocks> greedy;
 };
 
 bool completes(const Network &network, uint32_t depth) {
-  return Executor(network, depth, nullptr).run();
+  return Executor(network, depth).run([](uint32_t) {});
 }
 
 /// The smallest depth in (fails, works] that suffices.
@@ -265,8 +169,8 @@ uint32_t smallestDepth(const Network &network, uint32_t depth) {
 Finding checkDeadlock(const Network &network, Execution &execution) {
   const Plan &plan = network.plan;
   execution.order.reserve(plan.instructions.size());
-  Executor executor(network, plan.depth, &execution.order);
-  if (executor.run())
+  Executor executor(network, plan.depth);
+  if (executor.run([&](uint32_t instruction) { execution.order.push_back(instruction); }))
     return {};
   std::string advice = "no depth helps: reorder the instructions";
   Code code = Code::Deadlock;
