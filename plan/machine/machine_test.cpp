@@ -167,6 +167,25 @@ TEST(Machine, CirclesEndInAWaitForEachOther) {
   EXPECT_TRUE(onDemand(program, 4).empty());
 }
 
+TEST(Machine, CirclesOfRoomNameTheReceiver) {
+  const Instruction out = {send(0)}, in = {receive(0)}, back = {send(1)}, taken = {receive(1)};
+  const Blocks program = {{{out, out, taken}, {back, back, in}}, {{0, {1}}, {1, {0}}}, {}};
+  Greedy greedy(program, 1);
+  EXPECT_FALSE(greedy.run([](uint32_t, uint32_t) {}));
+  for (uint32_t block : {0u, 1u}) {
+    EXPECT_EQ(greedy.waitOf(block).need, Need::Room);
+    EXPECT_EQ(greedy.state().blockThatEnds(greedy.waitOf(block)), 1 - block);
+  }
+}
+
+TEST(Machine, EndsWithoutABlockAreNeitherWokenNorDemanded) {
+  const Blocks unheard = {{{{signal(0)}}}, {{0, {kNone}}}, {}};
+  EXPECT_EQ(greedily(unheard, 1).size(), 1u);
+  const Blocks unsent = {{{{receive(0)}}}, {{kNone, {0}}}, {}};
+  EXPECT_TRUE(greedily(unsent, 1).empty());
+  EXPECT_TRUE(onDemand(unsent, 1).empty());
+}
+
 TEST(Machine, AMessageThatNobodySendsIsNoEndlessLoop) {
   const Blocks program = {{{{kMemory}}, {{receive(0)}}}, {{0, {1}}}, {}};
   EXPECT_TRUE(greedily(program, 1).empty());
