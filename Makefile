@@ -33,7 +33,7 @@ help:
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make check                 before a commit: layout, clang-tidy and names of what differs from the last one; FROM=<commit>, FROM=all"
 	@echo "make format                clang-format over the sources"
-	@echo "make reference             docs/reference from the programs, passes, operations and results of today"
+	@echo "make reference             docs/reference from the programs, passes, operations and results of today; the hashes of all plans"
 
 demo:
 	@tools/setup.sh
@@ -125,7 +125,8 @@ simulation:
 
 reference:
 	@tools/setup.sh
-	@$(BAZEL) build //docs/reference:generated
+	@$(BAZEL) build //docs/reference:generated //test/plans:hashes
+	@install -m 644 $(BIN)/test/plans/plans.tsv.generated test/plans/plans.tsv
 	@install -m 644 $(BIN)/docs/reference/compile_options.py.generated python/occl/_generated/compile_options.py
 	@for page in $(BIN)/docs/reference/*.md.generated; do install -m 644 "$$page" "docs/reference/$$(basename "$$page" .generated)" || exit 1; done
 
