@@ -51,22 +51,32 @@ def prepare() -> None:
     run(OCCLC, "compile", str(ROOT / "algorithms/alltonext/direct.coll"), "-D", "ranks=4", "--emit=msccl-xml", "-o", "next.xml")
 
 
-def commands(page: str) -> list[str]:
+def shown_program(text: str) -> str | None:
+    """The mine.coll that the page itself shows."""
+    block = re.search(r"^`mine\.coll`[^\n]*\n\n((?:    [^\n]*\n)+)", text, re.M)
+    return re.sub(r"^    ", "", block[1], flags=re.M) if block else None
+
+
+def commands(text: str) -> list[str]:
     """Without what is said about them."""
-    text = pathlib.Path(page).read_text(encoding="utf-8")
     lines = re.findall(r"^(?:    )?(?:occlc|occl(?= (?:view|compile) )) .*", text, re.M)
     return [re.sub(r"\s(?:#|\s{3}).*", "", line.strip()) for line in lines]
 
 
-number = 0
+number = programs = 0
 for page in PAGES:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         prepare()
-        for command in commands(page):
+        text = pathlib.Path(page).read_text(encoding="utf-8")
+        if program := shown_program(text):
+            pathlib.Path("mine.coll").write_text(program, encoding="utf-8")
+            programs += 1
+        for command in commands(text):
             done = subprocess.run(["bash", "-c", re.sub(r"^\w+", f"'{OCCLC}'", command)], capture_output=True, text=True)
             assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
             number += 1
         os.chdir(ROOT)
 print(f"{number} command lines")
 assert number >= 20, "the pages have more"
+assert programs, "concepts.md shows a mine.coll"
