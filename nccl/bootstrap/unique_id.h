@@ -8,7 +8,7 @@
 
 namespace occl::nccl {
 
-/// The 128 bytes of ncclUniqueId (docs/nccl.md has the table). Numbers are little endian.
+/// The 128 bytes of ncclUniqueId. Numbers are little endian.
 struct IdLayout {
   char magic[4];     // "OCCL"
   uint32_t layout;   // 2
