@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Pages of docs/ are short enough to be read: at most 2,500 words a page, as `wc -w` counts them, and
-80 a paragraph, with a diagram, and in the field's terms. README.md has at most 500 words. Figures
-that were measured are in performance.md and docs/decisions alone.
+"""Pages of docs/ are short enough to be read: at most 2,500 words a page, as `wc -w` counts them,
+and 80 a paragraph, with a diagram, and in the field's terms. README.md has at most 500 words.
+Figures that were measured are in performance.md and docs/decisions alone.
 
 A paragraph is what stands between blank lines; an item of a list, a row of a table and a block of
-code are one each. A mermaid diagram is none. Runs in the root of the tree; docs/decisions is not
-looked at. A page that is exempt from a rule which it keeps is an error, too, so the list only
-shrinks."""
+code are one each. A mermaid diagram is none. Runs in the root of the tree. Pages of docs/decisions,
+which are about their time, are as short, and have the headings of their form. A page that is exempt
+from a rule which it keeps is an error, too, so the list only shrinks."""
 
 import pathlib
 import re
@@ -136,6 +136,20 @@ def broken_rules(text: str) -> dict[str, list[str]]:
     return broken
 
 
+def decision_errors(text: str) -> list[str]:
+    """The sizes of a page of docs/decisions, and its form: Context, Chosen, what else there was."""
+    broken = broken_rules(text)
+    wrong = [message for rule in ("page", "paragraph", "code") for message in broken.get(rule, [])]
+    headings = re.findall(r"^## (.*)", FENCE.sub("", text), re.M)
+    if headings[:1] != ["Context"]:
+        wrong.append("its first heading is not 'Context'")
+    if not any(heading.startswith("Chosen") for heading in headings):
+        wrong.append("has no heading 'Chosen'")
+    if not any(heading.startswith(("Options", "Dropped", "Left out")) for heading in headings):
+        wrong.append("has no heading 'Options', 'Dropped' or 'Left out'")
+    return wrong
+
+
 def relative_subjects(text: str) -> list[str]:
     text = re.sub(r"^#.*$", "", prose(text), flags=re.M)
     return [
@@ -179,6 +193,13 @@ def self_check() -> None:
     assert not figures("It ends after 30 s, in four times as many schedules; rounds take a period.")
 
 
+    page = "# A page\n\n## Context\n\nWords.\n\n## Chosen\n\nThis.\n\n## Dropped\n\nThat.\n"
+    assert not decision_errors(page) and decision_errors(page + "word " * (PARAGRAPH_WORDS + 1))
+    assert decision_errors(page + "word\n\n" * PAGE_WORDS)
+    for heading in ("Context", "Chosen", "Dropped"):
+        assert decision_errors(page.replace(f"## {heading}\n", ""))
+
+
 def main() -> int:
     self_check()
     wrong = []
@@ -213,8 +234,12 @@ def main() -> int:
     for page in [*pages, *pathlib.Path("examples").glob("*/README.md")]:
         if page.name != "performance.md":
             wrong += [f"{page}: {message}" for message in figures(page.read_text(encoding="utf-8"))]
-    if len(pages) < 20:
-        wrong.append(f"only {len(pages)} pages were found")
+    decisions = sorted(pathlib.Path("docs/decisions").rglob("*.md"))
+    decisions.remove(pathlib.Path("docs/decisions/README.md"))
+    for page in decisions:
+        wrong += [f"{page}: {each}" for each in decision_errors(page.read_text(encoding="utf-8"))]
+    if len(pages) < 20 or len(decisions) < 40:
+        wrong.append(f"only {len(pages)} pages and {len(decisions)} decisions were found")
     print("\n".join(wrong))
     return 1 if wrong else 0
 

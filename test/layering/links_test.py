@@ -47,11 +47,15 @@ def main() -> int:
     wrong = [message for page in pages for message in wrong_links(page)]
     decisions = pathlib.Path("docs/decisions")
     index = (decisions / "README.md").read_text(encoding="utf-8")
+    of_decisions = sorted(decisions.rglob("*.md"))
+    of_decisions.remove(decisions / "README.md")
     wrong += [
         f"{path}: is not in {decisions}/README.md"
-        for path in sorted(decisions.glob("*.md"))
-        if path.name != "README.md" and f"({path.name})" not in index
+        for path in of_decisions
+        if f"({path.relative_to(decisions)})" not in index
     ]
+    if len(of_decisions) < 40:
+        wrong.append(f"only {len(of_decisions)} decisions were found")
     if len(pages) < 40:
         wrong.append(f"only {len(pages)} pages were found")
     print("\n".join(wrong))
