@@ -137,9 +137,10 @@ def broken_rules(text: str) -> dict[str, list[str]]:
 
 
 def decision_errors(text: str) -> list[str]:
-    """The sizes of a page of docs/decisions, and its form: Context, Chosen, what else there was."""
+    """Sizes and subjects of a page of docs/decisions, and its form: Context, Chosen, what else."""
     broken = broken_rules(text)
     wrong = [message for rule in ("page", "paragraph", "code") for message in broken.get(rule, [])]
+    wrong += relative_subjects(text)
     headings = re.findall(r"^## (.*)", FENCE.sub("", text), re.M)
     if headings[:1] != ["Context"]:
         wrong.append("its first heading is not 'Context'")
