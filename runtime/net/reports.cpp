@@ -1,5 +1,5 @@
 // The part of a network that asks ranks of other islands what they wait for, and answers them:
-// docs/decisions/hosts/net.md#reports.
+// docs/decisions/hosts/net-transfers.md#reports.
 #include "runtime/net/network.h"
 
 #include "runtime/base/tick_clock.h"

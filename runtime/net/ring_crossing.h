@@ -1,5 +1,5 @@
 // The rings of transfers between this rank and one of another island, which mirrors have as they
-// have blocks of the arena: docs/decisions/hosts/net.md#transfers.
+// have blocks of the arena: docs/decisions/hosts/net-transfers.md#transfers.
 #pragma once
 
 #include "runtime/control/records/segment.h"

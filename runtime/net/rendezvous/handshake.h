@@ -1,5 +1,5 @@
 // How the two ends of a connection prove to each other that they belong to one job: see
-// docs/decisions/hosts/net-connections.md. The initiator proves first.
+// docs/decisions/hosts/net.md. The initiator proves first.
 #pragma once
 
 #include "runtime/base/status.h"
