@@ -250,6 +250,13 @@ def case_reduce_scatter(c: Context) -> None:
     own = whole.chunk(c.size)[c.rank]  # the output is part of the input
     dist.reduce_scatter_tensor(own, whole)
     equal(own, expected)
+    # The same of different sizes: it overlaps other ranks' parts, and mostly this rank's.
+    whole = c.tensor(sum(sizes))
+    expected = sum(everybodys(c, whole)).split(sizes)[c.rank]
+    begin = min(sum(sizes[:c.rank]) + 41, sum(sizes) - sizes[c.rank])
+    own = whole[begin:begin + sizes[c.rank]]
+    dist.reduce_scatter(own, list(whole.split(sizes)))
+    equal(own, expected)
 
 
 def case_all_to_all(c: Context) -> None:

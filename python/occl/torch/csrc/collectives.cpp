@@ -255,12 +255,16 @@ c10::intrusive_ptr<Work> Backend::reduceScatterUneven(const at::Tensor &output,
                                                       const Tensors &parts,
                                                       const c10d::ReduceScatterOptions &options) {
   const char *const name = "reduce_scatter";
+  // Before `output` is written, which may overlap any of them.
+  Tensors buffers;
+  for (int root = 0; root < size_; ++root)
+    buffers.push_back(root == rank_ ? output : parts[root].clone());
+  const at::Tensor &part = parts[rank_];
+  asInMemory(output).copy_(asInMemory(overlap(part, output) ? part.clone() : part));
   return coalesce([&] {
     for (int root = 0; root < size_; ++root) {
       const bool mine = root == rank_;
-      at::Tensor own = mine ? output : parts[root].clone();
-      if (mine)
-        asInMemory(own).copy_(asInMemory(parts[root]));
+      const at::Tensor &own = buffers[root];
       if (own.is_cuda()) {
         auto work = devices_->reduce(how(c10d::OpType::REDUCE, name, options), occlKindReduce, own,
                                      own, own.numel(), options.reduceOp, root);
