@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from conftest import STAR
 
@@ -76,3 +78,31 @@ def test_a_backend_that_cannot_be_built_says_what_it_takes(monkeypatch, tmp_path
     with pytest.raises(build.BuildError) as raised:
         build.build()
     assert part in str(raised.value)
+
+
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    """A file in the place of a folder: root may write in any folder."""
+    from occl.torch import build
+
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("OCCL_TORCH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(build.BuildError, match="OCCL_TORCH_CACHE") as raised:
+        build.build()
+    assert str(tmp_path / "cache" / "extensions") in str(raised.value)
+
+
+def test_an_extension_in_the_package_is_of_one_python(monkeypatch, tmp_path):
+    from occl.torch import build
+
+    version = "%s_%s.so" % tuple(torch.__version__.split(".")[:2])
+    own = "cp%d%d" % sys.version_info[:2]
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.setattr(build, "_headers", lambda: tmp_path)
+    monkeypatch.setattr(build, "_compile", lambda output, *headers: output.write_text(""))
+    monkeypatch.setenv("OCCL_TORCH_CACHE", str(tmp_path / "cache"))
+    for name in (f"_c10d_cp310_{version}", f"_c10d_{version}"):
+        (tmp_path / name).write_text("")
+    assert build.build().parent.parent == tmp_path / "cache" / "extensions"
+    packaged = tmp_path / f"_c10d_{own}_{version}"
+    packaged.write_text("")
+    assert build.build() == packaged

@@ -98,10 +98,10 @@ def build(python: str | None = None) -> Path:
     """Returns the extension for a Python (None: this one) and the torch of this one; builds it
     unless it is there."""
     import torch
-    packaged = FOLDER / ("_c10d_%s_%s.so" % tuple(torch.__version__.split(".")[:2]))
-    if packaged.exists() and python is None:
-        return packaged
     tag, python_headers = _headers_of(python)
+    packaged = FOLDER / ("_c10d_%s_%s_%s.so" % (tag, *torch.__version__.split(".")[:2]))
+    if packaged.exists():
+        return packaged
     headers = _headers()
     digest = hashlib.sha256()
     for path in sorted([*SOURCES.rglob("*.[ch]*"), *headers.glob("occl*.h"), Path(__file__)]):
@@ -111,11 +111,16 @@ def build(python: str | None = None) -> Path:
         ["torch", torch.__version__, tag, digest.hexdigest()[:16]]) / "_c10d.so"
     if output.exists():
         return output
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with (output.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ranks that start together build one
-        if not output.exists():
-            _compile(output, headers, python_headers)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with (output.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # ranks that start together build one
+            if not output.exists():
+                _compile(output, headers, python_headers)
+    except OSError as error:
+        raise BuildError(f"PyTorch's backend is compiled once and kept in {output.parent}, which cannot "
+                         f"be written ({error.strerror}): name another folder by OCCL_TORCH_CACHE "
+                         "(docs/torch.md)") from error
     return output
 
 
