@@ -40,6 +40,8 @@ struct Batch {
 
 /// To the group of the calling thread: those of a communicator, until one is refused.
 Outcome addTransfers(occlComm_t comm, const std::vector<Operation> &transfers);
+/// Of the group's other communicators, if that has refused one: nothing of the group begins.
+Outcome besideRefused(const Outcome &refused);
 
 /// OCCL's name of NCCL's type; false if there is no such type.
 bool typeOf(ncclDataType_t type, occlDataType_t &to);

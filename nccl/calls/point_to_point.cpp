@@ -64,6 +64,11 @@ Outcome addTransfers(occlComm_t comm, const std::vector<Operation> &transfers) {
   return {};
 }
 
+Outcome besideRefused(const Outcome &refused) {
+  return {refused.result,
+          "another communicator's transfer in the group was refused: " + refused.text};
+}
+
 } // namespace occl::nccl
 
 using namespace occl::nccl;

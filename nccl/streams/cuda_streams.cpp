@@ -260,17 +260,21 @@ private:
       });
     if (members.empty())
       return first;
+    const Connected *refusedBy = nullptr;
     Outcome outcome = outcomeOf(occlGroupStart());
     for (const Connected *member : members)
-      if (outcome.ok())
+      if (outcome.ok()) {
         outcome = addTransfers(member->comm, member->batch.transfers);
+        refusedBy = outcome.ok() ? nullptr : member;
+      }
     const Outcome ended = outcomeOf(occlGroupEnd());
     if (outcome.ok())
       outcome = ended;
-    // If one has failed meanwhile the others' are in their streams; if none has, nothing is.
-    if (!outcome.ok() && std::ranges::none_of(members, hasFailed))
+    // If one has failed meanwhile the others' are in their streams, unless one was refused; then,
+    // and if none has, nothing is.
+    if (!outcome.ok() && (refusedBy || std::ranges::none_of(members, hasFailed)))
       for (const Connected *member : members)
-        fail(*member, outcome);
+        fail(*member, !refusedBy || member == refusedBy ? outcome : besideRefused(outcome));
     return first.ok() ? outcome : first;
   }
 

@@ -73,11 +73,7 @@ void executeTransfers(std::vector<Batch> &batches) {
   const Outcome ended = outcomeOf(occlGroupEnd());
   for (Batch *batch : taking)
     if (refusedBy) // OCCL begins nothing of such a group
-      fail(*batch, batch == refusedBy
-                       ? refused
-                       : Outcome{refused.result, "another communicator's transfer in the group was "
-                                                 "refused: " +
-                                                     refused.text});
+      fail(*batch, batch == refusedBy ? refused : besideRefused(refused));
   if (!refusedBy && !ended.ok())
     failThoseOf(ended, taking);
 }
