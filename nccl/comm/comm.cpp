@@ -181,15 +181,25 @@ void Comm::fail(const Outcome &outcome) {
     occlCommAbort(executor.own);
 }
 
+void Comm::awaitDivisions(std::unique_lock<std::mutex> &lock) {
+  constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(3), kPatienceAgain{100};
+  // Where one was waited for in vain others are likely to be, too: a program that gives up many
+  // does not wait for each. One that has just begun is waited for all the same.
+  static std::atomic<bool> wasInVain = false;
+  const auto isOver = [&] { return aborted || divisionsBegun == divisionsEnded; };
+  if (isOver())
+    return;
+  const bool isOld = std::chrono::steady_clock::now() - lastDivision >= kPatience;
+  wasInVain = !changed.wait_for(lock, isOld && wasInVain ? kPatienceAgain : kPatience, isOver);
+}
+
 void Comm::abort() {
   // What it is divided into does not end with it, if the others come to that, too.
-  constexpr auto kForDivisions = std::chrono::seconds(3);
   Executor with;
   bool isBusy = false;
   {
     std::unique_lock lock(mutex);
-    changed.wait_for(lock, kForDivisions,
-                     [&] { return aborted || divisionsBegun == divisionsEnded; });
+    awaitDivisions(lock);
     aborted = true; // nothing more begins
     with = executor;
     isBusy = inFlight > 0 || divisionsBegun != divisionsEnded;
@@ -252,6 +262,7 @@ Outcome Comm::finalize() {
 
 Comm::Turn Comm::nextDivision() {
   std::lock_guard lock(mutex);
+  lastDivision = std::chrono::steady_clock::now();
   return {shared_from_this(), divisionsBegun++};
 }
 

@@ -75,9 +75,10 @@ public:
   /// An operation has failed: so has the communicator, here and on other ranks.
   void fail(const Outcome &outcome);
 
-  /// Ends what is in flight; a division too, that has not ended within three seconds. If there is
-  /// nothing, other ranks hear nothing of it;
-  /// those that still wait for this one to come hear that it does not.
+  /// Ends what is in flight; a division too, that has not ended within three seconds, or a tenth of
+  /// one if another communicator's was waited for in vain and this one began that long ago. If
+  /// there is nothing, other ranks hear nothing of it; those that still wait for this one to come
+  /// hear that it does not.
   void abort();
   bool isAborted() const { return aborted; }
   /// When nobody calls it any more: destroys the other library's communicator on this thread,
@@ -128,6 +129,7 @@ private:
   void connectBy(Connect connect);
   Outcome connected(std::unique_lock<std::mutex> &lock, Executor &with);
   Outcome reportOnce(const Outcome &outcome);
+  void awaitDivisions(std::unique_lock<std::mutex> &lock);
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -140,6 +142,7 @@ private:
   uint64_t inFlight = 0;
   uint32_t rangeCategory = 0;
   uint64_t divisionsBegun = 0, divisionsEnded = 0;
+  std::chrono::steady_clock::time_point lastDivision; // when it was begun
   Outcome error;
 };
 

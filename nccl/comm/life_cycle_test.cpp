@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace occl::nccl;
 using namespace occl::nccl::testing;
@@ -224,6 +229,30 @@ TEST(Abort, WhileACommunicatorIsDivided) {
     int x = 1;
     EXPECT_EQ(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, ranks[1], nullptr), ncclRemoteError);
     EXPECT_EQ(stateOf(ranks[1]), ncclRemoteError);
+  });
+}
+
+/// The first one has waited for all of them.
+TEST(Abort, OfManyWithDivisionsThatAreStuckWaitsOnce) {
+  constexpr int kMany = 5;
+  std::vector<std::unique_ptr<Ranks>> all;
+  for (int i = 0; i < kMany; ++i)
+    all.push_back(std::make_unique<Ranks>(2));
+  bounded([&] {
+    using Clock = std::chrono::steady_clock;
+    for (auto &ranks : all) {
+      ncclComm_t half = nullptr; // the other rank never divides it
+      ASSERT_EQ(ncclCommSplit((*ranks)[0], 0, 0, &half, nullptr), ncclSuccess);
+      EXPECT_EQ(ncclCommAbort(half), ncclSuccess);
+    }
+    auto shortest = Clock::duration::max(); // of those behind the first
+    for (auto &ranks : all) {
+      const auto began = Clock::now();
+      EXPECT_EQ(ncclCommAbort(std::exchange((*ranks)[0], nullptr)), ncclSuccess);
+      if (&ranks != &all.front())
+        shortest = std::min(shortest, Clock::now() - began);
+    }
+    EXPECT_LT(shortest, std::chrono::seconds(3)); // which each would wait alone
   });
 }
 
