@@ -9,7 +9,8 @@ namespace occl::nccl {
 /// Waits no longer, whatever runs there.
 bool isBusyOnDevice(std::shared_ptr<Comm> comm, occlComm_t own);
 
-/// Returns when nothing is in flight, or it has failed.
+/// Returns when nothing is in flight, and the device says so, or when it has failed: without bound,
+/// as the end of a communicator of one machine, whose timeout is weeks.
 void awaitIdle(occlComm_t own);
 
 } // namespace occl::nccl
