@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
-from conftest import STAR
+from conftest import PATIENCE, STAR
 
 import occl
 
@@ -106,3 +110,43 @@ def test_an_extension_in_the_package_is_of_one_python(monkeypatch, tmp_path):
     packaged = tmp_path / f"_c10d_{own}_{version}"
     packaged.write_text("")
     assert build.build() == packaged
+
+
+NO_COMPILER = """
+    import sys, warnings
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        import torch, torch.distributed as dist, occl.torch
+        for _ in range(2):
+            dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+            x = torch.ones(3)
+            dist.all_reduce(x)
+            assert x.tolist() == [1, 1, 1]
+            dist.destroy_process_group()
+    texts = [str(one.message) for one in said if issubclass(one.category, RuntimeWarning)]
+    assert occl.torch.Backend.__module__ == "occl.torch.fallback"
+    assert len(texts) == 1 and "install it (Debian: g++)" in texts[0], texts
+"""
+
+
+@pytest.mark.parametrize("asked, status", [("", 0), ("0", 1)])
+def test_without_a_compiler_the_backend_in_python_is_used(tmp_path, asked, status):
+    """It says so once; OCCL_TORCH_FALLBACK=0 refuses it."""
+    environment = os.environ | {"CXX": str(tmp_path / "none"), "OCCL_TORCH_FALLBACK": asked,
+                                "OCCL_TORCH_CACHE": str(tmp_path / "cache"),
+                                "PYTHONPATH": str(Path(occl.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(NO_COMPILER)], env=environment,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == status, done.stderr
+    assert status == 0 or "BuildError" in done.stderr and "Debian: g++" in done.stderr
+
+
+def test_a_pytorch_that_drops_works_of_python_has_no_backend_in_python(monkeypatch, tmp_path):
+    from occl.torch import fallback
+
+    assert fallback.is_possible()
+    headers = tmp_path / "include/torch/csrc/distributed/c10d"
+    headers.mkdir(parents=True)
+    (headers / "PyProcessGroup.hpp").write_text("class PyProcessGroup : public ProcessGroup {};")
+    monkeypatch.setattr(torch, "__file__", str(tmp_path / "__init__.py"))
+    assert not fallback.is_possible()

@@ -415,6 +415,14 @@ def case_bad_ranks(rank: int) -> None:
     raises(ValueError, "none of this group", lambda: backend.broadcast([torch.ones(3)], options))
 
 
+def case_gone_in_backward(rank: int) -> None:
+    """DDP waits for futures, in C++."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    if rank == 2:
+        os._exit(0)
+    raises(RuntimeError, "rank 2", model(torch.ones(2, 4)).sum().backward)
+
+
 CASES = {name[5:]: function for name, function in list(globals().items())
          if name.startswith("case_")}
 # What ranks end with, where it is not 0.

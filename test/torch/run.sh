@@ -27,6 +27,7 @@ step() { # title, command...
 }
 
 export PYTHONPATH=$PWD/python OCCL_LIBRARY=$library OCCL_INCLUDE=$PWD/runtime/api
+export OCCL_TORCH_FALLBACK=0 # an extension that does not build is an error
 export SEED=${SEED:-$RANDOM$RANDOM} OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
 echo "SEED=$SEED"
 
@@ -51,6 +52,12 @@ for version in "${versions[@]}"; do
     for backend in occl gloo; do
       BACKEND=$backend step "torch's own tests, $backend" "$python" test/torch/suite.py
     done
+    OCCL_TORCH_FALLBACK=1 # the backend in Python
+    step "operations and training, in Python" "$python" test/torch/cases.py
+    step "failures, in Python" "$python" test/torch/failures.py killed_rank killed_rank_messages made_again mismatch \
+      after_destroy abort fork interrupt bad_ranks gone_in_backward
+    step "programs that hang elsewhere, in Python" env BACKEND=occl "$python" test/torch/hangs.py h5 s24 u1
+    OCCL_TORCH_FALLBACK=0
     step "programs for GPUs, on CPUs" env OCCL_TEST_DEVICE=cpu "$python" test/torch/gpu/run.py
     for program in test/programs/torch_*.py; do # for GPUs; here it is seen that they are right
       step "$program with gloo" env LIMIT=180 "$python" "$program"

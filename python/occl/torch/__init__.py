@@ -12,8 +12,11 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib.util
+import os
+import warnings
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 
 from .._library import native_file
@@ -22,7 +25,24 @@ from . import build as _build
 
 @functools.cache
 def _extension():
-    spec = importlib.util.spec_from_file_location("occl.torch._c10d", _build.build())
+    """The compiled backend; else, for tensors on CPUs, that in Python, which a warning says once.
+    OCCL_TORCH_FALLBACK: 1 takes that in Python, 0 never does."""
+    asked = os.environ.get("OCCL_TORCH_FALLBACK", "")
+    try:
+        if asked == "1":
+            raise _build.BuildError("OCCL_TORCH_FALLBACK is 1")
+        path = _build.build()
+    except _build.BuildError as error:
+        if asked == "0":
+            raise
+        from . import fallback
+        if not fallback.is_possible():
+            raise _build.BuildError(f"{error}; the backend in Python takes PyTorch 2.7 or later, and "
+                                    f"this is {torch.__version__}") from None
+        warnings.warn("occl's backend in Python is used, which is slower and for tensors on CPUs of "
+                      f"one machine alone (docs/torch.md): {error}", RuntimeWarning, stacklevel=2)
+        return fallback
+    spec = importlib.util.spec_from_file_location("occl.torch._c10d", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     atexit.register(module.close_all)
