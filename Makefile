@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize check format reference
+.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test python-test-all asan ubsan tsan sanitize check format reference
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -29,7 +29,8 @@ help:
 	@echo "                           ARCHITECTURES=all: with code for GPUs of compute capability 8.0, 9.0, 10.0 and later; else 9.0 alone. wheel, too"
 	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
 	@echo "make package               both with ARCHITECTURES=all, as dist/occl.tar and dist/*.whl; nvcc takes long"
-	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
+	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI; PYTHON=python3.12 for another"
+	@echo "make python-test-all       with each Python from 3.11 to 3.14 that is there"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make check                 before a commit: layout, clang-tidy and names of what differs from the last one; FROM=<commit>, FROM=all"
 	@echo "make format                clang-format over the sources"
@@ -175,7 +176,11 @@ package:
 
 python-test:
 	@tools/setup.sh python
-	@tools/dev/python_tests.sh
+	@tools/dev/python_tests.sh $(if $(PYTHON),--python $(PYTHON))
+
+python-test-all:
+	@tools/setup.sh python
+	@tools/dev/python_tests.sh --each
 
 asan ubsan tsan sanitize:
 	@tools/setup.sh
