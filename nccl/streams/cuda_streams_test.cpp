@@ -65,7 +65,7 @@ TEST(Transfers, OfACommunicatorBesideOneThatIsRefusedFailIt) {
   }
 }
 
-/// One that has failed before is left out; what the others have takes place.
+/// One that has failed before is left out; the transfers of the others take place.
 TEST(Transfers, OfACommunicatorBesideOneThatHasFailedTakePlace) {
   Ranks failed(1), other(1);
   std::array<int, 2> a = {1, 0}, b = {2, 0};

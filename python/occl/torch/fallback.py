@@ -549,7 +549,7 @@ def _close(comm: occl.Communicator) -> None:
 
 
 def _check_own(input: Tensor, output: Tensor, name: str) -> None:
-    """What a rank sends to itself: of what it sends to others they alone know how much they take."""
+    """Of a rank's part for itself. How much others take of theirs they alone know."""
     if input.numel() != output.numel():
         raise ValueError(f"occl: {name}: the output of this rank's part must have the size of its input")
 

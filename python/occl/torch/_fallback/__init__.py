@@ -1,1 +1,1 @@
-"""What PyTorch's backend in Python (occl.torch.fallback) is made of."""
+"""The parts of PyTorch's backend in Python (occl.torch.fallback)."""

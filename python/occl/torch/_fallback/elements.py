@@ -14,7 +14,7 @@ _NUMBERS = {dtype: dtype for dtype in (
     torch.uint8, torch.int8, torch.int32, torch.int64, torch.uint32, torch.uint64, torch.float16,
     torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2)} | {
         torch.bool: torch.uint8, torch.complex64: torch.float32, torch.complex128: torch.float64}
-"""What OCCL calculates with."""
+"""The types that OCCL calculates with."""
 _BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _NAMES = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.PRODUCT: "prod", ReduceOp.MIN: "min",
           ReduceOp.MAX: "max", ReduceOp.PREMUL_SUM: "sum"}

@@ -20,7 +20,7 @@ _SHORT, _LONG = 50e-6, 1e-3  # seconds between two looks of the helper
 
 
 def error_of(name: str, error: Exception) -> Exception:
-    """What PyTorch's programs expect; "timeout" is the word that they look for."""
+    """As PyTorch's programs expect it; "timeout" is the word that they look for."""
     kind = "timeout of the group: " if isinstance(error, occl.TimeoutError) else ""
     if isinstance(error, occl.Error) and error.result is not None:
         kind += _library.library().occlGetErrorString(error.result).decode() + ": "
@@ -28,8 +28,8 @@ def error_of(name: str, error: Exception) -> Exception:
 
 
 class Engine:
-    """Of one communicator. What has ended is seen by those that wait for it, and by the helper. All
-    is done, and observers are called, under `lock`. Any thread."""
+    """Of one communicator. Waiting threads and the helper see that a call has ended. All is done,
+    and observers are called, under `lock`. Any thread."""
 
     def __init__(self, comm: occl.Communicator):
         self.comm = comm
@@ -85,7 +85,7 @@ class Engine:
         """For those that have deadlines of their own."""
 
     def _start(self) -> None:
-        """What an observer adds here is started by the same loop."""
+        """Also of the calls that an observer adds here."""
         if self._is_starting:
             return
         self._is_starting = True

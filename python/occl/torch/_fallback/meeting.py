@@ -108,7 +108,7 @@ class _Attendee:
             self.erase(place)
 
     def _dismiss(self) -> None:
-        """Whatever has ended the attempt of rank 0: nobody else has to wait to learn of it."""
+        """After any end of rank 0's attempt: nobody else has to wait to learn of it."""
         with suppress(Exception):  # the store is gone, which they see themselves
             self._store.set(_CALL, _NO_CALL)
             for peer in range(1, self._size):

@@ -284,7 +284,7 @@ class Messages(Engine):
     # --- Deadlines.
 
     def _look(self) -> None:
-        """Fails receives whose message has not begun to come. What is being transferred cannot be
+        """Fails receives whose message has not begun to come. A transfer that has begun cannot be
         called back, and ends all messages of the group."""
         now = time.monotonic()
         for receive in [one for one in self._posted if one.until <= now]:
