@@ -1,5 +1,5 @@
 // What collectives must give, computed from their definitions by plain loops: shares no code with
-// the compiler or the runtime.
+// what it checks.
 //
 // Inputs are small integers, so that every sum and product is exact in every type and no order of
 // reduction can be told from another; an average is then one correctly rounded division, whether
@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/api/occl.h"
+#include "runtime/exec/reduce/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -246,15 +247,8 @@ private:
   /// Over the first `contributors` ranks.
   void storeReduction(uint64_t index, uint32_t contributors, uint8_t *to) const {
     int64_t result = value(0, index);
-    for (uint32_t rank = 1; rank < contributors; ++rank) {
-      const int64_t next = value(rank, index);
-      if (op == occlSum || op == occlAvg)
-        result += next;
-      else if (op == occlProd)
-        result *= next;
-      else
-        result = (op == occlMin) == (next < result) ? next : result;
-    }
+    for (uint32_t rank = 1; rank < contributors; ++rank)
+      result = reference::reduce(op, result, value(rank, index));
     store(to, type, result, op == occlAvg ? ranks : 1);
   }
 };

@@ -1,10 +1,9 @@
 #include "tools/occl-run/reference.h"
 
+#include "runtime/exec/reduce/reference.h"
 #include "tools/occl-run/elements.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace occl::run {
 
@@ -48,19 +47,13 @@ double Reference::input(uint32_t rank, uint64_t element) const {
 }
 
 double Reference::combine(const std::vector<double> &values) const {
-  switch (op) {
-  case occlMin:
-    return *std::min_element(values.begin(), values.end());
-  case occlMax:
-    return *std::max_element(values.begin(), values.end());
-  case occlProd:
-    return std::accumulate(values.begin(), values.end(), 1.0, std::multiplies<>());
-  case occlSum:
-    return std::accumulate(values.begin(), values.end(), 0.0);
-  case occlAvg:
-    break;
-  }
-  double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  double result = values.empty() ? 0 : values.front();
+  for (size_t i = 1; i < values.size(); ++i)
+    result = reference::reduce(op, result, values[i]);
+  return op == occlAvg ? averageOf(result) : result;
+}
+
+double Reference::averageOf(double sum) const {
   if (type == occlUint8) // the sum wraps before it is divided
     sum = static_cast<double>(static_cast<uint64_t>(sum) & 0xff);
   if (type == occlInt8)

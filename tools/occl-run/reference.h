@@ -35,6 +35,7 @@ public:
 
 private:
   double combine(const std::vector<double> &values) const;
+  double averageOf(double sum) const;
   double overAllRanks(uint64_t element) const;
   std::optional<double> standardOutput(plan::StandardCollective collective, uint32_t rank,
                                        uint64_t element) const;

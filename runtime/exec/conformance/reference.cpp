@@ -1,6 +1,7 @@
 #include "runtime/exec/conformance/reference.h"
 
 #include "plan/collectives/collectives.h"
+#include "runtime/exec/reduce/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -107,44 +108,19 @@ int64_t wrapped(uint64_t value, DataType type) {
   }
 }
 
-double foldFloats(double a, double b, ReduceOp op) {
-  bool unordered = std::isnan(a) || std::isnan(b);
-  switch (op) {
-  case ReduceOp::Prod:
-    return a * b;
-  case ReduceOp::Min:
-    return unordered ? NAN : std::min(a, b);
-  case ReduceOp::Max:
-    return unordered ? NAN : std::max(a, b);
-  case ReduceOp::Sum:
-  case ReduceOp::Avg:
-    break;
-  }
-  return a + b;
-}
-
-bool isLess(int64_t a, int64_t b, DataType type) {
-  return type == DataType::Uint64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
-}
-
 int64_t average(int64_t sum, uint64_t ranks, DataType type) {
   return type == DataType::Uint64 ? static_cast<int64_t>(static_cast<uint64_t>(sum) / ranks)
                                   : sum / static_cast<int64_t>(ranks);
 }
 
-int64_t foldIntegers(int64_t a, int64_t b, ReduceOp op, DataType type) {
-  switch (op) {
-  case ReduceOp::Prod:
-    return wrapped(static_cast<uint64_t>(a) * static_cast<uint64_t>(b), type);
-  case ReduceOp::Min:
-    return isLess(b, a, type) ? b : a;
-  case ReduceOp::Max:
-    return isLess(a, b, type) ? b : a;
-  case ReduceOp::Sum:
-  case ReduceOp::Avg:
-    break;
-  }
-  return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b), type);
+/// As the interface has it, in the same order (runtime/base/reduce_op.def).
+occlRedOp_t ofInterface(ReduceOp op) { return static_cast<occlRedOp_t>(op); }
+
+int64_t reduceIntegers(int64_t a, int64_t b, ReduceOp op, DataType type) {
+  if (type == DataType::Uint64)
+    return static_cast<int64_t>(
+        reference::reduce(ofInterface(op), static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+  return wrapped(static_cast<uint64_t>(reference::reduce(ofInterface(op), a, b)), type);
 }
 
 /// Elements [first, first + count) of all ranks, folded in rank order.
@@ -156,14 +132,14 @@ Numbers foldAll(const std::vector<Numbers> &inputs, uint64_t first, uint64_t cou
     if (isFloat(type)) {
       double value = inputs[0].floats[i];
       for (size_t r = 1; r < inputs.size(); ++r)
-        value = foldFloats(value, inputs[r].floats[i], op);
+        value = reference::reduce(ofInterface(op), value, inputs[r].floats[i]);
       if (op == ReduceOp::Avg) // small types divide in float before they round
         value = type == DataType::Float64 ? value / ranks : double(float(value) / float(ranks));
       result.floats.push_back(value);
     } else {
       int64_t value = inputs[0].integers[i];
       for (size_t r = 1; r < inputs.size(); ++r)
-        value = foldIntegers(value, inputs[r].integers[i], op, type);
+        value = reduceIntegers(value, inputs[r].integers[i], op, type);
       result.integers.push_back(op == ReduceOp::Avg ? average(value, inputs.size(), type) : value);
     }
   }
