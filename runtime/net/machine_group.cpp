@@ -2,6 +2,7 @@
 #include "runtime/net/machine_group.h"
 
 #include "runtime/base/environment_number.h"
+#include "runtime/base/process_identity.h"
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
@@ -11,12 +12,16 @@
 #include "runtime/net/rendezvous/host_id.h"
 #include "runtime/net/rendezvous/mesh.h"
 #include "runtime/net/rendezvous/rendezvous.h"
+#include "runtime/sync/mutex.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -99,6 +104,40 @@ Status MachineGroup::map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank,
   return links->start(*bell);
 }
 
+/// How often ranks of this process have met others, by name, number of ranks and rank.
+struct PastMeetings {
+  Mutex mutex; // guards all below
+  std::unordered_map<std::string, uint16_t> numbers;
+};
+
+PastMeetings &pastMeetings() {
+  static constinit PerProcess<PastMeetings> instance;
+  return instance.get();
+}
+
+std::string keyOf(const MachineGroupOptions &options) {
+  return std::to_string(options.rank) + "/" + std::to_string(options.numRanks) + "/" + options.name;
+}
+
+Run runOf(const MachineGroupOptions &options) {
+  if (!options.restarts)
+    return {};
+  std::lock_guard lock(pastMeetings().mutex);
+  // Both end at the largest number that fits.
+  constexpr uint32_t kMost = std::numeric_limits<uint16_t>::max();
+  return {static_cast<uint16_t>(std::min(*options.restarts, kMost - 1) + 1),
+          pastMeetings().numbers[keyOf(options)]};
+}
+
+/// A rank that is left over from an earlier run is told by this.
+void countMeeting(const MachineGroupOptions &options) {
+  if (!options.restarts)
+    return;
+  std::lock_guard lock(pastMeetings().mutex);
+  uint16_t &number = pastMeetings().numbers[keyOf(options)];
+  number = std::max<uint16_t>(number, number + 1);
+}
+
 /// One rank that joins, phase by phase.
 class Joiner {
 public:
@@ -162,6 +201,7 @@ StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor liste
   if (!joined.ok())
     return joined.status();
   met.emplace(std::move(*joined));
+  countMeeting(options);
   // Ranks of equal host ids form an island, which shares memory.
   for (uint32_t r = 0; r < options.numRanks; ++r)
     (met->cards[r].host == card.host ? island : others).push_back(r);
@@ -225,6 +265,7 @@ Status Joiner::readName() {
   meeting.numRanks = options.numRanks;
   meeting.root = *root;
   meeting.job = options.job;
+  meeting.run = runOf(options);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct MachineGroupOptions : bootstrap::ProcessGroupOptions {
   uint32_t orderPolicy = 0;
   /// Ranks are on devices, whose messages lie in the heaps: other islands store there.
   bool isOnDevice = false;
+  /// As restartsFromEnvironment() says.
+  std::optional<uint32_t> restarts;
   /// A peer whose machine answers nothing for so long is gone. OCCL_LINK_TIMEOUT_MS in the
   /// environment is in its place.
   std::chrono::milliseconds silence{30000};

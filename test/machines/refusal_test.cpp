@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <chrono>
+#include <cstdlib>
 #include <netinet/in.h>
 #include <string>
 #include <sys/socket.h>
@@ -82,6 +83,85 @@ TEST(Refusal, ARankThatComesTwiceIsAnError) {
   });
   for (uint32_t r = 0; r < 3; ++r)
     EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
+/// As one of two machines of torchrun, whose agents count for themselves how often they have
+/// started their ranks again.
+std::string joinAfterRestarts(const char *restarts, occlComm_t &comm, uint32_t rank,
+                              const std::string &address) {
+  setenv("RANK", std::to_string(rank).c_str(), 1);
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("LOCAL_WORLD_SIZE", "1", 1);
+  setenv("MASTER_PORT", "29500", 1);
+  setenv("TORCHELASTIC_RESTART_COUNT", restarts, 1);
+  return joinOn(rank, comm, 2, rank, address);
+}
+
+std::string joinAndCall(const char *restarts, uint32_t rank, const std::string &address) {
+  occlComm_t comm = nullptr;
+  std::string wrong = joinAfterRestarts(restarts, comm, rank, address);
+  if (wrong.empty())
+    wrong = runCollectives(comm, 1000);
+  occlCommDestroy(comm);
+  return wrong;
+}
+
+TEST(Refusal, AMachineThatWasRestartedAloneIsLetIn) {
+  const std::string address = newAddress();
+  Processes processes(2, [&](uint32_t rank) -> std::string {
+    for (int i = 0; i < 2; ++i) // as a program with several communicators
+      if (std::string wrong = joinAndCall(rank == 0 ? "1" : "0", rank, address); !wrong.empty())
+        return wrong;
+    return "";
+  });
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
+/// Reached by processes of a test one after the other.
+class Milestone {
+public:
+  Milestone() { EXPECT_EQ(pipe(ends), 0); }
+  ~Milestone() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  Milestone(const Milestone &) = delete;
+  Milestone &operator=(const Milestone &) = delete;
+  void reach() const { EXPECT_EQ(write(ends[1], "", 1), 1); }
+  void await() const {
+    char byte;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1);
+  }
+
+private:
+  int ends[2] = {-1, -1};
+};
+
+/// Rank 1 of the first run waits for its second communicator when rank 0 is started again.
+TEST(Refusal, ARankOfAnEarlierRunIsSentAwayAndHarmsNobody) {
+  const std::string address = newAddress();
+  const Milestone isOver, isRefused;
+  Processes processes(4, [&](uint32_t process) -> std::string {
+    std::string wrong;
+    if (process == 0) {
+      wrong = joinAndCall("0", 0, address);
+      isOver.reach();
+    } else if (process == 1) {
+      occlComm_t comm = nullptr;
+      wrong = joinAndCall("0", 1, address);
+      if (wrong.empty())
+        wrong = contains(joinAfterRestarts("0", comm, 1, address),
+                         "rank 1 is of another run of this job than rank 0");
+      isRefused.reach();
+    } else {
+      process == 2 ? isOver.await() : isRefused.await();
+      wrong = joinAndCall("1", process - 2, address);
+    }
+    return wrong;
+  });
+  for (uint32_t r = 0; r < 4; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "process " << r << ": " << processes.wrong(r);
 }
 
 /// Says `text` to whoever listens at the port, and stays.

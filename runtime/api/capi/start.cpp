@@ -263,6 +263,7 @@ StatusOr<std::unique_ptr<bootstrap::Group>> formGroup(const bootstrap::Identity 
   // Rounded up, so that a deadline that is near does not become zero.
   options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   options.job = bootstrap::jobFromEnvironment();
+  options.restarts = bootstrap::restartsFromEnvironment();
   options.bell = device.sharedBell;
   // A plain name is for ranks of this machine.
   if (!net::isAddress(identity.name))

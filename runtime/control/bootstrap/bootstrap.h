@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -143,8 +144,14 @@ StatusOr<Identity> identityFromEnvironment();
 
 /// A number that is the same for all ranks of a job and differs between jobs, as far as one can
 /// tell: from OCCL_JOB, or the variables of the launcher that identityFromEnvironment() would find.
-/// 0 if there are none.
+/// 0 if there are none. A job whose ranks the launcher has started again is another one only where
+/// all of them are on one machine.
 uint64_t jobFromEnvironment(EnvironmentLookup lookup);
 uint64_t jobFromEnvironment();
+
+/// How often the launcher has started the ranks of this machine again, if it says so. Machines
+/// count for themselves, so ranks of one run may have different numbers.
+std::optional<uint32_t> restartsFromEnvironment(EnvironmentLookup lookup);
+std::optional<uint32_t> restartsFromEnvironment();
 
 } // namespace occl::bootstrap

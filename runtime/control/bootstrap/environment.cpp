@@ -21,6 +21,8 @@ struct Launcher {
   const char *numHosts;
   /// Together they tell this job from all others on the machine; the first must be set.
   std::initializer_list<const char *> job;
+  /// How often the ranks of this machine were started again; may be nullptr.
+  const char *restarts;
 };
 
 const Launcher kLaunchers[] = {
@@ -29,19 +31,22 @@ const Launcher kLaunchers[] = {
      "WORLD_SIZE",
      "LOCAL_WORLD_SIZE",
      nullptr,
-     {"MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+     {"MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID"},
+     "TORCHELASTIC_RESTART_COUNT"},
     {"mpirun",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      nullptr,
-     {"PMIX_NAMESPACE"}},
+     {"PMIX_NAMESPACE"},
+     nullptr},
     {"srun",
      "SLURM_PROCID",
      "SLURM_NTASKS",
      nullptr,
      "SLURM_STEP_NUM_NODES",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+     nullptr},
 };
 
 Status invalid(std::string message) { return {StatusCode::InvalidArgument, std::move(message)}; }
@@ -83,12 +88,24 @@ uint64_t hashText(uint64_t hash, std::string_view text) {
 
 constexpr uint64_t kHashOfNothing = 0xcbf29ce484222325ull;
 
+bool hasOtherMachines(EnvironmentLookup lookup, const Launcher &launcher) {
+  const char *local = launcher.localSize ? lookup(launcher.localSize) : nullptr,
+             *size = lookup(launcher.size);
+  return local && size && std::string_view(local) != size;
+}
+
 uint64_t hashJob(EnvironmentLookup lookup, const Launcher &launcher) {
   uint64_t hash = kHashOfNothing;
-  for (const char *variable : launcher.job) {
+  const auto add = [&](const char *variable) {
     const char *value = lookup(variable);
     hash = hashText(hashText(hash, value ? value : ""), "\n");
-  }
+  };
+  for (const char *variable : launcher.job)
+    add(variable);
+  // The launcher's agent on each machine counts for itself: after the failure of a rank of one of
+  // them the numbers of one job may differ.
+  if (launcher.restarts && !hasOtherMachines(lookup, launcher))
+    add(launcher.restarts);
   return hash;
 }
 
@@ -200,5 +217,17 @@ uint64_t jobFromEnvironment(EnvironmentLookup lookup) {
 }
 
 uint64_t jobFromEnvironment() { return jobFromEnvironment(ownEnvironment); }
+
+std::optional<uint32_t> restartsFromEnvironment(EnvironmentLookup lookup) {
+  for (const Launcher &launcher : kLaunchers)
+    if (launcher.restarts && lookup(launcher.rank) && lookup(launcher.size))
+      if (auto number = readNumber(lookup, launcher.restarts); number.ok())
+        return *number;
+  return std::nullopt;
+}
+
+std::optional<uint32_t> restartsFromEnvironment() {
+  return restartsFromEnvironment(ownEnvironment);
+}
 
 } // namespace occl::bootstrap

@@ -116,6 +116,30 @@ TEST(Environment, jobsAreToldApart) {
   EXPECT_NE(jobOf({{"OCCL_JOB", "a"}}), jobOf({{"OCCL_JOB", "b"}}));
 }
 
+/// After the failure of a rank the agent of its machine counts a restart, the others do not.
+TEST(Environment, restartsOfOneMachineMakeNoOtherJobOfSeveral) {
+  const Variables onTwo = with(kTorchrun, "LOCAL_WORLD_SIZE", "2");
+  EXPECT_EQ(jobOf(with(onTwo, "TORCHELASTIC_RESTART_COUNT", "1")),
+            jobOf(with(onTwo, "TORCHELASTIC_RESTART_COUNT", "0")));
+  EXPECT_NE(jobOf(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "1")),
+            jobOf(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "0")));
+}
+
+std::optional<uint32_t> restartsOf(Variables variables) {
+  current = &variables;
+  return restartsFromEnvironment([](const char *variable) -> const char * {
+    auto found = current->find(variable);
+    return found == current->end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Environment, restartsAreReadIfTheLauncherCountsThem) {
+  EXPECT_EQ(restartsOf(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "2")), 2u);
+  EXPECT_EQ(restartsOf(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "some")), std::nullopt);
+  EXPECT_EQ(restartsOf(with(kMpirun, "TORCHELASTIC_RESTART_COUNT", "2")), std::nullopt);
+  EXPECT_EQ(restartsOf(kTorchrun), std::nullopt);
+}
+
 TEST(Environment, refusesSeveralMachines) {
   expectError(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "2 of 4 ranks (LOCAL_WORLD_SIZE)");
   expectError(with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1"), "1 of 2 ranks");

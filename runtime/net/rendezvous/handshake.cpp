@@ -31,7 +31,8 @@ struct Hello {
   uint64_t magic = kMagic;
   uint32_t version = kVersion;
   uint32_t purpose = 0;
-  uint32_t from = 0, to = 0, numRanks = 0, unused = 0;
+  uint32_t from = 0, to = 0, numRanks = 0;
+  Run run{};
   uint64_t job = 0;
   Hash nonce{};
 };
@@ -107,6 +108,7 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   hello.to = claim.to;
   hello.numRanks = claim.numRanks;
   hello.job = claim.job;
+  hello.run = claim.run;
   hello.nonce = *nonce;
   Answer answer;
   // The responder sends a challenge, or its version if that is another one.
@@ -277,8 +279,8 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Patience &patience)
       }
       // It knows the key, so it gets an answer that it can verify, a refusal as well.
       const Hello &hello = guest->transcript.hello;
-      const Refusal refusal = judge(
-          {static_cast<Purpose>(hello.purpose), hello.from, hello.to, hello.numRanks, hello.job});
+      const Refusal refusal = judge({static_cast<Purpose>(hello.purpose), hello.from, hello.to,
+                                     hello.numRanks, hello.job, hello.run});
       Answer answer;
       refusal.why.copy(answer.refusal.data(), answer.refusal.size() - 1);
       answer.proof = respondersProof(key, guest->transcript, answer);

@@ -32,12 +32,25 @@ StatusOr<Hash> drawHash();
 /// What a connection is for.
 enum class Purpose : uint32_t { Card = 1, Data = 2 };
 
+/// Of a rank whose launcher starts ranks again after failures.
+struct Run {
+  uint16_t starts = 0;   // of the ranks of its machine, this one counted; 0: not known
+  uint16_t meetings = 0; // of its process under this name before this one
+};
+
+/// Whether ranks are of different runs of a job. Machines count starts for themselves, so these
+/// alone say nothing; but ranks of one run have met as often before.
+inline bool areOfDifferentRuns(const Run &a, const Run &b) {
+  return a.starts != 0 && b.starts != 0 && a.starts != b.starts && a.meetings != b.meetings;
+}
+
 /// What both ends must agree on.
 struct Claim {
   Purpose purpose = Purpose::Card;
   uint32_t from = 0, to = 0; // ranks
   uint32_t numRanks = 0;
   uint64_t job = 0; // 0: not known
+  Run run{};
 };
 
 /// The initiator's side, on a new connection. Mismatch with the responder's reason, or of the

@@ -501,5 +501,31 @@ TEST(Rendezvous, ARankThatHasStrayedInIsSentAway) {
       << strayed.message();
 }
 
+/// As those of machines of which one was restarted after a failure of its own.
+TEST(Rendezvous, RanksOfOneRunMeetThoughTheirMachinesWereStartedUnequallyOften) {
+  auto listener = listenOn(loopback(0));
+  Meeting meeting;
+  meeting.numRanks = 2;
+  meeting.root = {*addressOf(*listener)};
+  meeting.secret = "a secret of this test";
+  meeting.run = {.starts = 2, .meetings = 0};
+  Meeting second = meeting, stray = meeting;
+  second.rank = stray.rank = 1;
+  second.run.starts = 1;
+  stray.run = {.starts = 1, .meetings = 1}; // it has met rank 0 of the run before
+  Status strayed, joined;
+  std::thread others([&] {
+    strayed = meet(stray, {}, Deadline(20s)).status();
+    joined = meet(second, {}, Deadline(20s)).status();
+  });
+  const Status root = meet(meeting, {}, Deadline(20s), std::move(*listener)).status();
+  others.join();
+  EXPECT_TRUE(root.ok()) << root.message();
+  EXPECT_TRUE(joined.ok()) << joined.message();
+  EXPECT_EQ(strayed.message(),
+            "rank 0, at : rank 1 is of another run of this job than rank 0: it had 1 communicators "
+            "of this name before, rank 0 had 0");
+}
+
 } // namespace
 } // namespace occl::net

@@ -143,6 +143,15 @@ private:
       refusal.isOfOtherJob = true;
       return refusal;
     }
+    // It waits for a meeting that its own run will not have any more, or rank 0 does.
+    if (areOfDifferentRuns(claim.run, meeting.run)) {
+      Reception::Refusal refusal = who + " is of another run of this job than rank 0: it had " +
+                                   std::to_string(claim.run.meetings) +
+                                   " communicators of this name before, rank 0 had " +
+                                   std::to_string(meeting.run.meetings);
+      refusal.isOfOtherJob = true;
+      return refusal;
+    }
     if (claim.purpose != Purpose::Card || claim.to != 0)
       return who + " has come to the wrong rank";
     if (claim.numRanks != meeting.numRanks)
@@ -180,7 +189,7 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   const Patience::WhyGone whyGone = [&] {
     return meeting.isGone && meeting.isGone(0) ? goneRank(0) : Status();
   };
-  const Claim claim = {Purpose::Card, meeting.rank, 0, meeting.numRanks, meeting.job};
+  const Claim claim = {Purpose::Card, meeting.rank, 0, meeting.numRanks, meeting.job, meeting.run};
   auto socket = connectAndIntroduce(meeting.root, keyOf(meeting.secret), claim, {deadline, whyGone},
                                     meeting.isListening ? kMostRefused : kNoDeadline);
   const auto failed = [&](const Status &status) {

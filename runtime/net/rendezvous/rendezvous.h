@@ -31,6 +31,7 @@ struct Meeting {
   /// Equal on all ranks; at least 16 characters.
   std::string secret;
   uint64_t job = 0;
+  Run run{};
   /// Rank 0 listens already, and goes on until this rank has come: if it does not, it is gone.
   bool isListening = false;
   /// Whether a rank is known to be gone; empty: nothing is known of any.
