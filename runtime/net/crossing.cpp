@@ -4,6 +4,7 @@
 #include "runtime/exec/step/message.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -38,6 +39,16 @@ std::vector<std::vector<uint32_t>> sendersOf(const interpreter::Binding &binding
   return senders;
 }
 
+/// Sorts by peer; returns where the flows of each rank begin, and at the end how many there are.
+template <class Flow> std::vector<size_t> orderByPeer(std::vector<Flow> &flows, size_t numRanks) {
+  std::ranges::stable_sort(flows, {}, &Flow::peer);
+  std::vector<size_t> first(numRanks + 1);
+  for (const Flow &flow : flows)
+    ++first[flow.peer + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  return first;
+}
+
 } // namespace
 
 Crossing::Crossing(std::shared_ptr<const interpreter::Binding> binding,
@@ -59,6 +70,8 @@ Crossing::Crossing(std::shared_ptr<const interpreter::Binding> binding,
       else if (isRemote[peer] && end.lastCredit != 0)
         received.push_back({peer, end.headsOffset - headsDistance});
   }
+  firstSent = orderByPeer(sent, isRemote.size());
+  firstReceived = orderByPeer(received, isRemote.size());
 }
 
 uint64_t Crossing::slotOf(const Outgoing &flow, uint64_t slice) const {

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/bind/bind.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,6 +26,11 @@ struct Incoming {
   uint64_t headOffset = 0; // from the heads of the peer's block
 };
 
+/// Indices of consecutive flows.
+struct Flows {
+  size_t first = 0, end = 0;
+};
+
 /// Of one rank. Immutable. The binding is bound for protocol Simple.
 class Crossing {
 public:
@@ -32,8 +38,12 @@ public:
   Crossing(std::shared_ptr<const interpreter::Binding> binding, const std::vector<bool> &isRemote,
            uint64_t headsDistance);
 
+  /// Ordered by peer; those of one peer in the order of their connections in the program.
   const std::vector<Outgoing> &outgoing() const { return sent; }
   const std::vector<Incoming> &incoming() const { return received; }
+  /// Those of one rank, by index, without a look at the others.
+  Flows outgoingTo(uint32_t peer) const { return {firstSent[peer], firstSent[peer + 1]}; }
+  Flows incomingFrom(uint32_t peer) const { return {firstReceived[peer], firstReceived[peer + 1]}; }
   const interpreter::Binding &binding() const { return *bound; }
   /// Where the slice lies whose tail is `slice` + 1, from the begin of the block.
   uint64_t slotOf(const Outgoing &flow, uint64_t slice) const;
@@ -44,6 +54,7 @@ private:
   const std::shared_ptr<const interpreter::Binding> bound;
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
+  std::vector<size_t> firstSent, firstReceived; // by rank, and how many there are at the end
 };
 
 } // namespace occl::net

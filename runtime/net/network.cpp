@@ -232,17 +232,14 @@ bool Network::sendCall(size_t index, OpenCall &open) {
     return true;
   // It is read before tails and heads: all stores before `done` are sent before Finished.
   const bool isDone = call.cell->done.load(std::memory_order_acquire) > call.ordinal;
-  const auto &outgoing = call.crossing->outgoing();
   // A peer that has finished needs no slices of this rank.
-  for (size_t i = 0; i < outgoing.size() && !state.hasFinished; ++i)
-    if (outgoing[i].peer == peer.remote.rank && !sendSlices(peer, open, i, open.sent[i]))
+  const Flows outgoing = call.crossing->outgoingTo(peer.remote.rank);
+  for (size_t i = outgoing.first; i < outgoing.end && !state.hasFinished; ++i)
+    if (!sendSlices(peer, open, i, open.sent[i]))
       return false;
   // Heads go on until this rank has finished: the peer's block stays in use so long.
-  const auto &incoming = call.crossing->incoming();
-  for (size_t i = 0; i < incoming.size(); ++i)
-    if (incoming[i].peer == peer.remote.rank &&
-        !sendHead(peer, open, incoming[i], open.received[i]))
-      return false;
+  if (!sendHeads(peer, open))
+    return false;
   if (!isDone)
     return true;
   // Finished follows the last put of the invocation.
@@ -261,8 +258,10 @@ bool Network::sendSlices(Peer &peer, const OpenCall &open, size_t index, FlowPro
                    {block, kMirrorRegion, open.call.arenaOffset, 0}, tail, progress);
 }
 
-bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow,
-                       FlowProgress &progress) {
+bool Network::sendHeads(Peer &peer, OpenCall &open) {
+  const Flows incoming = open.call.crossing->incomingFrom(peer.remote.rank);
+  if (incoming.first == incoming.end)
+    return true;
   // Heads are stored only where the peer has said that its block is.
   const auto cell = peer.cells.find(open.call.id);
   const auto *record = cell == peer.cells.end() ? nullptr : cell->second->find(open.call.ordinal);
@@ -274,7 +273,15 @@ bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow,
                  bytes = open.call.crossing->binding().arenaBytes(peer.remote.rank);
   if (bytes > size || said.arenaOffset > size - bytes)
     return true;
-  const uint64_t offset = said.arenaOffset + flow.headOffset;
+  for (size_t i = incoming.first; i < incoming.end; ++i)
+    if (!sendHead(peer, said.arenaOffset + open.call.crossing->incoming()[i].headOffset,
+                  open.received[i]))
+      return false;
+  return true;
+}
+
+/// `offset`: where it lies among the heads of the peer.
+bool Network::sendHead(Peer &peer, uint64_t offset, FlowProgress &progress) {
   const uint64_t head =
       loadShared(reinterpret_cast<const uint64_t *>(peer.remote.mirror.sharedArena() + offset),
                  std::memory_order_acquire);

@@ -162,7 +162,8 @@ private:
   bool sendTo(size_t index);
   bool sendCall(size_t index, OpenCall &open);
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, FlowProgress &progress);
-  bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, FlowProgress &progress);
+  bool sendHeads(Peer &peer, OpenCall &open);
+  bool sendHead(Peer &peer, uint64_t offset, FlowProgress &progress);
   bool sendRings(Peer &peer);
   bool sendDivision(Peer &peer);
   bool sendShrink(Peer &peer);

@@ -120,25 +120,24 @@ bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpo
     return countOf(acquireFrom(wordAt(offset)), state.number);
   };
   // Data and signals.
-  const auto &outgoing = crossing.outgoing();
-  for (size_t i = 0; i < outgoing.size(); ++i) {
-    if (outgoing[i].peer != peer)
-      continue;
+  const net::Flows outgoing = crossing.outgoingTo(peer), incoming = crossing.incomingFrom(peer);
+  for (size_t i = outgoing.first; i < outgoing.end; ++i) {
+    const net::Outgoing &flow = crossing.outgoing()[i];
     const uint64_t before = state.sent[i].done;
     const bool all =
-        net::putSlices(endpoint, crossing, outgoing[i], {memory, net::kHeapRegion, block, base},
-                       countAt(outgoing[i].tailOffset), state.sent[i]);
+        net::putSlices(endpoint, crossing, flow, {memory, net::kHeapRegion, block, base},
+                       countAt(flow.tailOffset), state.sent[i]);
     puts.noteMoved(state.sent[i].done != before);
     if (!all)
       return false;
   }
   // Credit.
-  const auto &incoming = crossing.incoming();
-  for (size_t i = 0; i < incoming.size(); ++i) {
-    const uint64_t head = incoming[i].peer == peer ? countAt(incoming[i].headOffset) : 0;
+  for (size_t i = incoming.first; i < incoming.end; ++i) {
+    const net::Incoming &flow = crossing.incoming()[i];
+    const uint64_t head = countAt(flow.headOffset);
     if (head <= state.received[i].done)
       continue;
-    if (!puts.word(wordAt(incoming[i].headOffset), base + head))
+    if (!puts.word(wordAt(flow.headOffset), base + head))
       return false;
     state.received[i].done = head;
   }
