@@ -32,8 +32,8 @@ algorithm star(ranks: int = 4) implements allreduce(ranks, chunks = 1) {
 RANKS = {"a": (0, 1), "b": (2, 3)}
 LINK_TIMEOUT_MS = 800
 SHORT_TIMEOUT = {"OCCL_LINK_TIMEOUT_MS": str(LINK_TIMEOUT_MS)}
-# From the fault to the report: the timeout, the retransmission that has to fail first, a busy machine.
-MARGIN = 5 * int(os.environ.get("OCCL_SLOWNESS", "1"))
+# From the end of the timeout to the report: a second until the first question without an answer, and a busy machine.
+MARGIN = 3 * int(os.environ.get("OCCL_SLOWNESS", "1"))
 
 inside = functools.partial(within_namespaces.inside, NAMESPACES)
 bytes_received = functools.partial(within_namespaces.bytes_received, NAMESPACES)
