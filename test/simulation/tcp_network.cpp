@@ -490,10 +490,14 @@ int TcpNetwork::info(int descriptor, tcp_info &info) {
   info = {};
   info.tcpi_last_ack_recv =
       static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(silent).count());
+  // One more each second.
+  const auto number = [now](Time since, Duration first) {
+    return static_cast<uint8_t>(now - since < first ? 0 : 1 + (now - since - first) / kKeepalive);
+  };
   if (!isAnswered && tcp->askedSince != kNever)
-    info.tcpi_retransmits = now - tcp->askedSince >= kFirstRepetition ? 1 : 0;
+    info.tcpi_retransmits = number(tcp->askedSince, kFirstRepetition);
   else if (!isAnswered)
-    info.tcpi_probes = now - tcp->lastHeard >= kKeepalive ? 1 : 0;
+    info.tcpi_probes = number(tcp->lastHeard, kKeepalive);
   return 0;
 }
 

@@ -44,16 +44,21 @@ std::optional<std::string> Liveness::whyGone() {
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return std::nullopt;
   const auto now = SteadyClock::now();
-  // Nothing is unanswered.
-  if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
-    askedSince.reset();
-    return std::nullopt;
-  }
-  // This is the first look at an unanswered question, or an answer has come since.
+  const uint32_t asked = info.tcpi_retransmits + info.tcpi_probes;
   const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
-  if (!askedSince || lastAnswer < now - *askedSince)
+  const bool isAnswered = asked == 0 || (lastLook && lastAnswer < now - *lastLook);
+  lastLook = now;
+  if (isAnswered || asked != counted)
+    unanswered = isAnswered ? 0 : unanswered + 1;
+  counted = asked;
+  // What has an answer stays among what was repeated until the window opens, so it must not count.
+  if (unanswered == 0)
+    askedSince.reset();
+  else if (!askedSince)
     askedSince = now;
-  if (now - *askedSince < silence)
+  // A kernel may leave one unanswered, as it says twice a second at most that it has no room.
+  constexpr uint32_t kFewest = 2;
+  if (unanswered < kFewest || now - *askedSince < silence)
     return std::nullopt;
   return "its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms";
 }

@@ -21,15 +21,18 @@ public:
   Liveness &operator=(const Liveness &) = delete;
 
   /// To be called now and then. Why it is gone: its kernel has acknowledged nothing for `silence`
-  /// although something was to be acknowledged; a process that is stopped acknowledges, a machine
+  /// although it was asked to, twice at least; a process that is stopped acknowledges, a machine
   /// that is off does not.
   std::optional<std::string> whyGone();
 
 private:
   const int socket;
   const std::chrono::milliseconds silence;
-  /// Since when something is asked and nothing was answered, as whyGone() has seen it.
-  std::optional<SteadyClock::time_point> askedSince;
+  // As whyGone() has seen it.
+  std::optional<SteadyClock::time_point> lastLook;
+  std::optional<SteadyClock::time_point> askedSince; // and nothing was answered
+  uint32_t counted = 0;                              // questions, at the last look
+  uint32_t unanswered = 0;                           // since the last answer
 };
 
 /// False: the system lacks it, and does without.
