@@ -1,7 +1,9 @@
 // A rank of a job that occl-run starts on several machines, for namespaces_test.py:
 //   rank_program collectives            all kinds of the library's collectives, checked
 //   rank_program seconds N              all-reduces for N seconds, checked
-//   rank_program until-failure          all-reduces until one fails; says why and how long it took
+//   rank_program until-failure [MILLISECONDS]
+//                                       all-reduces until one fails, at the latest at this
+//                                       deadline; says why and how long it took
 //   rank_program transfers              sends, receives, collectives with counts by rank, checked
 //   rank_program transfer-seconds N     exchanges between machines for N seconds, checked
 //   rank_program transfer-until-failure exchanges until one fails, likewise
@@ -131,7 +133,7 @@ int main(int argc, char **argv) {
   const std::string task = argc > 1 ? argv[1] : "";
   const unsigned long number = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 0;
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  if (task == "join" || task == "shrink")
+  if (task == "join" || task == "shrink" || task == "until-failure") // 0: the default
     config.timeoutMs = static_cast<uint32_t>(number);
   Member self;
   const auto begin = Clock::now();
