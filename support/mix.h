@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace occl::plan {
+namespace occl::support {
 
 constexpr uint64_t mix(uint64_t word) {
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
@@ -12,4 +12,4 @@ constexpr uint64_t mix(uint64_t word) {
   return word ^ word >> 31;
 }
 
-} // namespace occl::plan
+} // namespace occl::support

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace occl::plan {
+namespace occl::support {
 
 namespace {
 
@@ -74,4 +74,4 @@ void parallelFor(size_t count, uint64_t work, const std::function<void(size_t)> 
   rounds.rethrow();
 }
 
-} // namespace occl::plan
+} // namespace occl::support

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace occl::plan {
+namespace occl::support {
 
 /// How many threads a loop may use in this process, the caller's included. 1 until it is set, so
 /// that who does not ask for threads gets none. To be set while no loop runs; 0 counts as 1.
@@ -18,4 +18,4 @@ void setNumThreads(unsigned count);
 /// lowest round's exception is thrown. A loop in a round may have as many threads of its own.
 void parallelFor(size_t count, uint64_t work, const std::function<void(size_t)> &body);
 
-} // namespace occl::plan
+} // namespace occl::support

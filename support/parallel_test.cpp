@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace occl::plan {
+namespace occl::support {
 namespace {
 
 constexpr uint64_t kMuchWork = 1 << 20;
@@ -67,4 +67,4 @@ TEST_F(Threads, TheLowestRoundsExceptionIsThrown) {
 }
 
 } // namespace
-} // namespace occl::plan
+} // namespace occl::support

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace occl::plan {
+namespace occl::support {
 
 class [[nodiscard]] Status {
 public:
@@ -47,4 +47,4 @@ private:
   Status state;
 };
 
-} // namespace occl::plan
+} // namespace occl::support

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace occl::plan {
+namespace occl::support {
 namespace {
 
 /// Names longer than this get no suggestion: the distance takes quadratic time.
@@ -49,4 +49,4 @@ std::string didYouMean(const std::string &suggestion) {
   return suggestion.empty() ? "" : "; did you mean '" + suggestion + "'?";
 }
 
-} // namespace occl::plan
+} // namespace occl::support

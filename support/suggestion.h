@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace occl::plan {
+namespace occl::support {
 
 /// The candidate with the smallest edit distance to `name`, if that is at most a third of the
 /// name's length, rounded up; the first of several equally near; empty if
@@ -15,4 +15,4 @@ std::string suggest(std::string_view name, const std::vector<std::string_view> &
 /// "; did you mean 'x'?", or empty without suggestion.
 std::string didYouMean(const std::string &suggestion);
 
-} // namespace occl::plan
+} // namespace occl::support

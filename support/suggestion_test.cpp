@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace occl::plan {
+namespace occl::support {
 namespace {
 
 TEST(Suggestion, NearestFirst) {
@@ -20,4 +20,4 @@ TEST(Suggestion, Sentence) {
 }
 
 } // namespace
-} // namespace occl::plan
+} // namespace occl::support

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace occl::plan {
+namespace occl::support {
 
 namespace {
 
@@ -64,4 +64,4 @@ std::string printable(std::string_view text) {
   return text.size() > kLongest ? result + "..." : result;
 }
 
-} // namespace occl::plan
+} // namespace occl::support

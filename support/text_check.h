@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace occl::plan {
+namespace occl::support {
 
 /// Whether `text` is UTF-8 without control characters.
 bool isPlainText(std::string_view text);
@@ -16,4 +16,4 @@ std::string madePlain(std::string_view text);
 /// message.
 std::string printable(std::string_view text);
 
-} // namespace occl::plan
+} // namespace occl::support

@@ -102,7 +102,7 @@ Plan makePlan(const Chain &chain) {
 
 int run(uint32_t numRanks, uint32_t chunks, const char *path) {
   Plan plan = makePlan({numRanks, chunks});
-  Status status = writePlanFile(plan, path);
+  occl::support::Status status = writePlanFile(plan, path);
   if (!status) {
     std::fprintf(stderr, "error: %s\n", status.message().c_str());
     return 1;

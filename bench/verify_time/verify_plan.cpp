@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     return std::chrono::duration<double>(Clock::now() - from).count();
   };
   Clock::time_point start = Clock::now();
-  Expected<Plan> plan = readPlanFile(argv[1]);
+  occl::support::Expected<Plan> plan = readPlanFile(argv[1]);
   if (!plan) {
     std::fprintf(stderr, "error: %s\n", plan.message().c_str());
     return 1;

@@ -103,8 +103,8 @@ private:
       candidates.resize(queues.size());
       candidates[queue].push_back(candidate(step));
     }
-    plan::parallelFor(queues.size(), graph.numSteps(),
-                      [&](size_t i) { queues[i].fill(std::move(candidates[i])); });
+    support::parallelFor(queues.size(), graph.numSteps(),
+                         [&](size_t i) { queues[i].fill(std::move(candidates[i])); });
   }
 
   uint32_t numberOfQueue(uint32_t step) {

@@ -53,8 +53,8 @@ inline size_t numSteps(const Program &program) {
 /// Calls fn(r) for the number of each rank, of several at a time (support/parallel.h): what it does
 /// with one must not touch what it writes with another.
 template <typename Function> void forEachRankAtOnce(const Program &program, Function fn) {
-  plan::parallelFor(program.ranks.size(), numSteps(program),
-                    [&](size_t r) { fn(static_cast<uint32_t>(r)); });
+  support::parallelFor(program.ranks.size(), numSteps(program),
+                       [&](size_t r) { fn(static_cast<uint32_t>(r)); });
 }
 
 /// Calls fn(step's place) for each source and destination that is a message.

@@ -21,20 +21,21 @@ Network::Network(const plan::Plan &plan, const topology::Topology &topology)
       ++numSignals[plan.destinationsOf(instruction)[0].index];
 }
 
-plan::Expected<Network> Network::make(const plan::Plan &plan, const topology::Topology &topology) {
+support::Expected<Network> Network::make(const plan::Plan &plan,
+                                         const topology::Topology &topology) {
   if (plan.numRanks != topology.numRanks())
-    return plan::Status::error("the plan is for " + std::to_string(plan.numRanks) +
-                               " ranks, the topology '" + topology.name + "' has " +
-                               std::to_string(topology.numRanks()));
+    return support::Status::error("the plan is for " + std::to_string(plan.numRanks) +
+                                  " ranks, the topology '" + topology.name + "' has " +
+                                  std::to_string(topology.numRanks()));
   // More would be gigabytes of state.
   constexpr uint64_t kMaxMessages = 1u << 25;
   if (plan.connections.size() * std::bit_ceil(plan.depth) > kMaxMessages)
-    return plan::Status::error("the plan has too many connections to be simulated at depth " +
-                               std::to_string(plan.depth));
+    return support::Status::error("the plan has too many connections to be simulated at depth " +
+                                  std::to_string(plan.depth));
   Network network(plan, topology);
   for (std::optional<std::string> problem : {network.addRoutes(), network.checkPeers()})
     if (problem)
-      return plan::Status::error(std::move(*problem));
+      return support::Status::error(std::move(*problem));
   return network;
 }
 

@@ -49,7 +49,8 @@ struct Server {
 class Network {
 public:
   /// The routes of all connections; an error if one has none.
-  static plan::Expected<Network> make(const plan::Plan &plan, const topology::Topology &topology);
+  static support::Expected<Network> make(const plan::Plan &plan,
+                                         const topology::Topology &topology);
 
   /// Of a connection's source.
   ConnectionEnd &senderOf(uint32_t connection) { return senders[connection]; }

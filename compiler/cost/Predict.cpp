@@ -4,17 +4,17 @@
 
 namespace occl::cost {
 
-plan::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topology &topology,
-                                   const PredictOptions &options) {
-  plan::Expected<Network> network = Network::make(plan, topology);
+support::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topology &topology,
+                                      const PredictOptions &options) {
+  support::Expected<Network> network = Network::make(plan, topology);
   if (!network)
     return network.status();
   return Simulation(plan, topology, options, std::move(*network)).run();
 }
 
-plan::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
-                                           const topology::Topology &topology) {
-  plan::Expected<Prediction> empty = predict(plan, topology, {});
+support::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
+                                              const topology::Topology &topology) {
+  support::Expected<Prediction> empty = predict(plan, topology, {});
   if (!empty)
     return empty.status();
   return empty->makespan;

@@ -81,12 +81,12 @@ struct PredictOptions {
 /// The plan's indices must be in range (verifyPlan has accepted it). An error if the topology has
 /// another number of ranks, a connection has no link, or the plan does not come to its end. Time is
 /// near linear in the simulated steps; the same arguments give the same result.
-plan::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topology &topology,
-                                   const PredictOptions &options);
+support::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topology &topology,
+                                      const PredictOptions &options);
 
 /// The makespan with no bytes at all: latencies and instructions one after another.
-plan::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
-                                           const topology::Topology &topology);
+support::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
+                                              const topology::Topology &topology);
 
 /// What a plan cannot be faster than, besides its latency: the largest is the bound.
 struct Bounds {

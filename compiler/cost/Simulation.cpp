@@ -71,7 +71,7 @@ void Simulation::findUsersOfMemory(uint64_t bytes) {
                              static_cast<double>(topology.costs.cacheBytes));
 }
 
-plan::Expected<Prediction> Simulation::run() {
+support::Expected<Prediction> Simulation::run() {
   for (Block &block : blocks) {
     block.begin = block.ready = topology.costs.start;
     if (plan.threadBlocks[indexOf(block)].numInstructions > 0)
@@ -277,9 +277,9 @@ void Simulation::record(Block &block, const StepRecord &step, Picoseconds busy) 
     options.onStep(step);
 }
 
-plan::Expected<Prediction> Simulation::conclude() {
+support::Expected<Prediction> Simulation::conclude() {
   if (numBegun < numToBegin)
-    return plan::Status::error(
+    return support::Status::error(
         "the plan does not come to its end: " + std::to_string(numToBegin - numBegun) + " of " +
         std::to_string(numToBegin) + " steps never begin");
   result.tiles = tiles.count();

@@ -19,7 +19,7 @@ public:
   Simulation(const plan::Plan &plan, const topology::Topology &topology,
              const PredictOptions &options, Network network);
 
-  plan::Expected<Prediction> run();
+  support::Expected<Prediction> run();
 
 private:
   /// A thread block, and how far the look at its next instruction has come.
@@ -86,7 +86,7 @@ private:
     return static_cast<uint32_t>(&block - blocks.data());
   }
 
-  plan::Expected<Prediction> conclude();
+  support::Expected<Prediction> conclude();
 
   const plan::Plan &plan;
   const topology::Topology &topology;

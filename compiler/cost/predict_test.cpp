@@ -50,7 +50,7 @@ plan::Plan sends(uint32_t messages, uint32_t depth) {
 }
 
 Prediction mustPredict(const plan::Plan &plan, const Topology &topology, PredictOptions options) {
-  plan::Expected<Prediction> result = predict(plan, topology, options);
+  support::Expected<Prediction> result = predict(plan, topology, options);
   EXPECT_TRUE(result) << result.message();
   return result ? *result : Prediction();
 }
@@ -280,7 +280,7 @@ TEST(Predict, BoundsNameWhatLimits) {
   EXPECT_EQ(bounds.resource, "port of rank 0 at switch, out");
   EXPECT_EQ(bounds.busiestResource, 10'000 * kNanosecond);
   EXPECT_EQ(bounds.busiestBlock, 10 * 510 * kNanosecond);
-  plan::Expected<Picoseconds> latency = predictLatency(sends(1, 2), topology);
+  support::Expected<Picoseconds> latency = predictLatency(sends(1, 2), topology);
   ASSERT_TRUE(latency);
   EXPECT_EQ(*latency, 120 * kNanosecond);
 }

@@ -249,7 +249,7 @@ Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &mean
   std::vector<std::string> files = plan->files;
   nameFilesFromMainFile(program.getLoc(), *plan);
   ir = nullptr; // the proofs take memory, too
-  plan::parallelFor(meanwhile ? 2 : 1, plan->instructions.size(), [&](size_t i) {
+  support::parallelFor(meanwhile ? 2 : 1, plan->instructions.size(), [&](size_t i) {
     if (i == 0)
       verified = plan::verifyPlan(*plan);
     else

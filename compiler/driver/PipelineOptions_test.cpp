@@ -1,5 +1,5 @@
 #include "compiler/driver/PipelineOptions.h"
-#include "compiler/driver/Tactics.h"
+#include "compiler/driver/ScheduleOptions.h"
 
 #include <gtest/gtest.h>
 
@@ -48,29 +48,32 @@ TEST(PipelineOptions, TheTextForMlirHasWhatDiffers) {
   EXPECT_EQ(textOf(options), "weights=3,1,1,1,1,1,7,0,1,2,5,6");
 }
 
-TEST(Tactics, AreTheOptionsOfTheSameNames) {
-  EXPECT_EQ(Tactics::of({}), Tactics());
-  Tactics tactics = Tactics().staged();
-  tactics.layout = "phases";
-  tactics.colors = 3;
-  tactics.aggregate = false;
+TEST(ScheduleOptions, AreTheOptionsOfTheSameNames) {
+  EXPECT_EQ(ScheduleOptions::of({}), ScheduleOptions());
+  ScheduleOptions schedule = ScheduleOptions().staged();
+  schedule.layout = "phases";
+  schedule.colors = 3;
+  schedule.aggregate = false;
   PipelineOptions options;
-  tactics.applyTo(options);
-  EXPECT_EQ(Tactics::of(options), tactics);
+  schedule.applyTo(options);
+  EXPECT_EQ(ScheduleOptions::of(options), schedule);
   EXPECT_EQ(textOf(options), "multicast=false aggregate=false max-fan-out=1 layout=phases colors=3 "
                              "spread-local=true aggregate-local=false fold-arrivals=false "
                              "share-channels=true");
 }
 
-TEST(Tactics, AreSaidAsOcclcTakesThem) {
-  EXPECT_EQ(Tactics().text(Tactics()), "");
-  Tactics tactics = Tactics().staged();
-  EXPECT_EQ(tactics.text(Tactics()), "--no-multicast --max-fan-out 1 --spread-local "
-                                     "--no-aggregate-local --no-fold-arrivals --share-channels");
-  EXPECT_EQ(Tactics().text(Tactics().spread()), "--no-spread-local --aggregate-local");
-  tactics.aggregate = false; // then no local instructions are joined either
-  EXPECT_EQ(tactics.text(Tactics()), "--no-multicast --no-aggregate --max-fan-out 1 --spread-local "
-                                     "--no-fold-arrivals --share-channels");
+TEST(ScheduleOptions, AreSaidAsOcclcTakesThem) {
+  EXPECT_EQ(ScheduleOptions().text(ScheduleOptions()), "");
+  ScheduleOptions schedule = ScheduleOptions().staged();
+  EXPECT_EQ(schedule.text(ScheduleOptions()),
+            "--no-multicast --max-fan-out 1 --spread-local "
+            "--no-aggregate-local --no-fold-arrivals --share-channels");
+  EXPECT_EQ(ScheduleOptions().text(ScheduleOptions().spread()),
+            "--no-spread-local --aggregate-local");
+  schedule.aggregate = false; // then no local instructions are joined either
+  EXPECT_EQ(schedule.text(ScheduleOptions()),
+            "--no-multicast --no-aggregate --max-fan-out 1 --spread-local "
+            "--no-fold-arrivals --share-channels");
 }
 
 } // namespace

@@ -54,9 +54,9 @@ private:
 
 } // namespace
 
-plan::Status writeExplanation(const plan::Plan &plan, const topology::Topology &topology,
-                              const ExplainOptions &options, std::ostream &out) {
-  plan::Expected<cost::Prediction> prediction =
+support::Status writeExplanation(const plan::Plan &plan, const topology::Topology &topology,
+                                 const ExplainOptions &options, std::ostream &out) {
+  support::Expected<cost::Prediction> prediction =
       cost::predict(plan, topology, {.bytes = options.bytes});
   if (!prediction)
     return prediction.status();

@@ -19,7 +19,7 @@ struct ExplainOptions {
 /// Writes the head of a verified plan and, an instruction a line, its thread blocks; under each
 /// instruction when it is predicted to begin and to end on the first tile, and what it waits for.
 /// An error, with nothing written, if the plan does not fit the topology.
-plan::Status writeExplanation(const plan::Plan &plan, const topology::Topology &topology,
-                              const ExplainOptions &options, std::ostream &out);
+support::Status writeExplanation(const plan::Plan &plan, const topology::Topology &topology,
+                                 const ExplainOptions &options, std::ostream &out);
 
 } // namespace occl::exporter

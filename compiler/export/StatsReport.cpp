@@ -115,14 +115,15 @@ void writeResources(const Size &size, std::ostream &out) {
 
 } // namespace
 
-plan::Status writeStats(const plan::Plan &plan, const topology::Topology &topology,
-                        const std::vector<uint64_t> &sizes, std::ostream &out) {
-  plan::Expected<cost::Picoseconds> latency = cost::predictLatency(plan, topology);
+support::Status writeStats(const plan::Plan &plan, const topology::Topology &topology,
+                           const std::vector<uint64_t> &sizes, std::ostream &out) {
+  support::Expected<cost::Picoseconds> latency = cost::predictLatency(plan, topology);
   if (!latency)
     return latency.status();
   std::vector<Size> predicted;
   for (uint64_t bytes : sizes) {
-    plan::Expected<cost::Prediction> prediction = cost::predict(plan, topology, {.bytes = bytes});
+    support::Expected<cost::Prediction> prediction =
+        cost::predict(plan, topology, {.bytes = bytes});
     if (!prediction)
       return prediction.status();
     predicted.push_back({bytes, std::move(*prediction)});

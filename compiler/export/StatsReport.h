@@ -13,7 +13,7 @@ namespace occl::exporter {
 /// Writes how many of what a verified plan has, and for each size (bytes of a part) the predicted
 /// makespan and what it is bounded by. An error, with nothing written, if the plan does not fit the
 /// topology.
-plan::Status writeStats(const plan::Plan &plan, const topology::Topology &topology,
-                        const std::vector<uint64_t> &sizes, std::ostream &out);
+support::Status writeStats(const plan::Plan &plan, const topology::Topology &topology,
+                           const std::vector<uint64_t> &sizes, std::ostream &out);
 
 } // namespace occl::exporter

@@ -150,10 +150,10 @@ private:
 
 } // namespace
 
-plan::Status writeTrace(const plan::Plan &plan, const topology::Topology &topology, uint64_t bytes,
-                        std::ostream &out) {
+support::Status writeTrace(const plan::Plan &plan, const topology::Topology &topology,
+                           uint64_t bytes, std::ostream &out) {
   TraceWriter writer(plan, out);
-  plan::Expected<cost::Prediction> prediction = cost::predict(
+  support::Expected<cost::Prediction> prediction = cost::predict(
       plan, topology, {.bytes = bytes, .maxSteps = kMaxSteps, .onStep = [&](const auto &step) {
                          writer.note(step);
                        }});

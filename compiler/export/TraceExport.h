@@ -15,7 +15,7 @@ namespace occl::exporter {
 /// from its send to its receive, each end behind the event that it belongs to; the loads of links
 /// are in otherData. Of a plan with many tiles the first ones are written. An error,
 /// with nothing written, if the plan does not fit the topology.
-plan::Status writeTrace(const plan::Plan &plan, const topology::Topology &topology, uint64_t bytes,
-                        std::ostream &out);
+support::Status writeTrace(const plan::Plan &plan, const topology::Topology &topology,
+                           uint64_t bytes, std::ostream &out);
 
 } // namespace occl::exporter

@@ -1,6 +1,6 @@
 #include "compiler/frontend/Frontend.h"
 
-#include "compiler/frontend/ChunkDialectEmitter.h"
+#include "compiler/frontend/ChunkDialectBuilder.h"
 #include "compiler/frontend/elaborate/Elaborate.h"
 #include "compiler/frontend/sema/Program.h"
 #include "support/suggestion.h"
@@ -26,7 +26,7 @@ const AlgorithmDecl *chooseAlgorithm(const Module &module, const std::string &wa
       : wanted.empty()
           ? "'" + file + "' has several algorithms; choose one with --algorithm: " + list
           : "'" + file + "' has no algorithm '" + wanted + "'" +
-                plan::didYouMean(plan::suggest(wanted, names));
+                support::didYouMean(support::suggest(wanted, names));
   diagnostics.error(DiagnosticCode::NoAlgorithm, {}, message);
   return nullptr;
 }
@@ -80,16 +80,16 @@ mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
       chooseAlgorithm(program.main(), options.algorithm, sources, diagnostics);
   if (!algorithm)
     return {};
-  ChunkDialectEmitter emitter(context, sources, file);
+  ChunkDialectBuilder sink(context, sources, file);
   ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version,
                                  options.topology};
   std::optional<ProgramInfo> info =
-      elaborate(program, *algorithm, elaboration, sources, emitter, diagnostics);
+      elaborate(program, *algorithm, elaboration, sources, sink, diagnostics);
   if (!info)
     return {};
   if (version)
     *version = {info->numVersions, info->minBytes, info->maxBytes};
-  return emitter.finish(*info, hashOf(program, *info, sources, options.topology));
+  return sink.finish(*info, hashOf(program, *info, sources, options.topology));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>

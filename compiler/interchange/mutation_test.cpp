@@ -1,5 +1,5 @@
 // Damaged files are rejected or imported; nothing else. What is imported has been proved.
-#include "compiler/frontend/memory/NoEmitter.h"
+#include "compiler/frontend/memory/NullChunkSink.h"
 #include "compiler/interchange/msccl/MscclImport.h"
 #include "compiler/interchange/synthesis/Synthesis.h"
 
@@ -95,9 +95,9 @@ TEST(DamagedSynthesis, IsRejectedOrEmitted) {
     frontend::SourceManager sources;
     frontend::DiagnosticEngine diagnostics(sources);
     frontend::FileId file = sources.addText("damaged.json", mutate(text, random));
-    frontend::NoEmitter emitter;
+    frontend::NullChunkSink sink;
     auto algorithm = synthesis::parse(sources, file, diagnostics);
-    bool isGood = algorithm && synthesis::emit(*algorithm, file, emitter, diagnostics);
+    bool isGood = algorithm && synthesis::emit(*algorithm, file, sink, diagnostics);
     EXPECT_EQ(isGood, !diagnostics.hasErrors()) << diagnostics.render();
   }
 }

@@ -189,7 +189,7 @@ private:
   }
 
   /// Whether it has been tried already to merge all that merging these two takes, and nothing was
-  /// merged since. From each message of a fold the same would be tried again.
+  /// merged since. From each message of a reduction the same would be tried again.
   bool isKnownNotToFit(uint32_t transfer, uint32_t next) const {
     return transfers[transfer].misfit.next == next &&
            transfers[transfer].misfit.numMerged == numMerged;

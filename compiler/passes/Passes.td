@@ -77,7 +77,7 @@ def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
     Requires: transfers, not connections. Five rules, exact on ranges: a copy of a result in scratch is done by the
     instruction that computes it, if all who read the result can read the copy; what arrives for one reduction only is a source
     of it (recv_reduce_copy); with `reassociate`, a reduction whose result is the first source of another, and of nothing
-    else, is folded there, left to right as before; a send of exactly what an instruction received, or reduced from what it received, is a destination of
+    else, is reduced there, left to right as before; a send of exactly what an instruction received, or reduced from what it received, is a destination of
     that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that nobody reads is
     dropped (recv_reduce_send). Messages move only past those of other connections. Transfers whose fusion keeps the
     program from completing at its depth stay apart, and so do instructions that ask for different thread blocks. Without
@@ -161,7 +161,7 @@ def InstUseDirectAccess : Pass<"inst-use-direct-access", "::mlir::ModuleOp"> {
     instructions that only sent or received are gone; signals and waits order what the messages did, and keep each rank
     from ending before others have left its memory. A transfer stays as it is where the accesses would come in another
     order, a write would have to wait for another rank, or connections and peers' buffers would meet in an
-    instruction that cannot be split; and two folds in place of one only with `reassociate`. Refuses a program whose ranks' orders do not complete.
+    instruction that cannot be split; and two reductions in place of one only with `reassociate`. Refuses a program whose ranks' orders do not complete.
   }];
   let options = [
     Option<"groupSize", "group-size", "uint32_t", "4294967295", "ranks that access each other's memory">,

@@ -39,7 +39,7 @@ analysis::Program changedCopy(analysis::Program &program, Change change) {
   std::vector<analysis::Rank> ranks = std::exchange(program.ranks, {}); // copied one by one
   analysis::Program copy = program;
   copy.ranks.resize(ranks.size());
-  plan::parallelFor(ranks.size(), work, [&](size_t r) {
+  support::parallelFor(ranks.size(), work, [&](size_t r) {
     copy.ranks[r] = ranks[r];
     change(copy, copy.ranks[r], static_cast<uint32_t>(r));
   });

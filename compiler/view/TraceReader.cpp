@@ -226,7 +226,7 @@ void keep(Schedule &recorded, const std::vector<uint32_t> &laneOf,
 
 } // namespace
 
-plan::Expected<Schedule> readTrace(std::string_view trace, const std::string &origin) {
+support::Expected<Schedule> readTrace(std::string_view trace, const std::string &origin) {
   Schedule schedule;
   TraceReader reader(schedule);
   uint64_t numEvents = 0;
@@ -248,14 +248,15 @@ plan::Expected<Schedule> readTrace(std::string_view trace, const std::string &or
   else if (wrong.empty() && schedule.spans.empty())
     wrong = "the trace has no events with a duration";
   if (!wrong.empty())
-    return plan::Status::error(origin + ": " + wrong);
+    return support::Status::error(origin + ": " + wrong);
   reader.finish();
   if (const json *about = member(rest, "otherData"))
     readPrediction(*about, schedule);
   return schedule;
 }
 
-plan::Status keepRunsOf(const Schedule &predicted, Schedule &recorded, const std::string &origin) {
+support::Status keepRunsOf(const Schedule &predicted, Schedule &recorded,
+                           const std::string &origin) {
   std::vector<uint32_t> own(predicted.lanes.size());
   std::iota(own.begin(), own.end(), 0u);
   const Actions planned = actionsOf(predicted, own, kNone);
@@ -270,8 +271,8 @@ plan::Status keepRunsOf(const Schedule &predicted, Schedule &recorded, const std
     }));
   }
   if (std::ranges::find(isKept, true) == isKept.end())
-    return plan::Status::error(origin + ": the trace has no run of plan '" + predicted.plan +
-                               "'; its instructions do something else");
+    return support::Status::error(origin + ": the trace has no run of plan '" + predicted.plan +
+                                  "'; its instructions do something else");
   keep(recorded, laneOf, isKept);
   recorded.lanes = predicted.lanes;
   return {};

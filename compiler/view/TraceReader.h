@@ -11,11 +11,12 @@ namespace occl::view {
 /// `trace` is a JSON object in the Trace Event Format with the names of plan/model/trace_names.h:
 /// each end of a message stands behind the event that it belongs to. Messages of which one end is
 /// missing (a ring of the runtime was too small) are left out. `origin` stands in front of errors.
-plan::Expected<Schedule> readTrace(std::string_view trace, const std::string &origin);
+support::Expected<Schedule> readTrace(std::string_view trace, const std::string &origin);
 
 /// Keeps of a recorded trace the invocations of the plan whose predicted run is `predicted`, found
 /// by what its instructions do; lanes are those of `predicted`, and each invocation begins at 0. An
 /// error if there is none.
-plan::Status keepRunsOf(const Schedule &predicted, Schedule &recorded, const std::string &origin);
+support::Status keepRunsOf(const Schedule &predicted, Schedule &recorded,
+                           const std::string &origin);
 
 } // namespace occl::view

@@ -8,18 +8,18 @@ enum MajorType : unsigned { Unsigned, Negative, Bytes, Text, Array, Map, Tag, Si
 
 } // namespace
 
-Status CborDecoder::run() {
+support::Status CborDecoder::run() {
   do {
     itemStart = position;
     if (!item() || !closeFinished()) {
-      const std::string &cause = message.empty() ? assembler.error() : message;
-      return Status::error("byte " + std::to_string(itemStart) + ": " + cause);
+      const std::string &cause = message.empty() ? parser.error() : message;
+      return support::Status::error("byte " + std::to_string(itemStart) + ": " + cause);
     }
   } while (!levels.empty());
   if (position == bytes.size())
     return {};
   message = "something follows the plan";
-  return Status::error("byte " + std::to_string(position) + ": " + message);
+  return support::Status::error("byte " + std::to_string(position) + ": " + message);
 }
 
 bool CborDecoder::item() {
@@ -39,17 +39,17 @@ bool CborDecoder::item() {
     return false;
   switch (major) {
   case Unsigned:
-    return assembler.unsignedInteger(value);
+    return parser.unsignedInteger(value);
   case Negative:
     if (value > INT64_MAX)
-      return assembler.real();
-    return assembler.negativeInteger(static_cast<int64_t>(~value));
+      return parser.real();
+    return parser.negativeInteger(static_cast<int64_t>(~value));
   case Text: {
     if (value > bytes.size() - position)
       return fail("the plan is cut off in a string of " + std::to_string(value) + " bytes");
     std::string_view text = bytes.substr(position, value);
     position += value;
-    return isKey ? assembler.key(text) : assembler.string(text);
+    return isKey ? parser.key(text) : parser.string(text);
   }
   case Array:
     return container(value, false);
@@ -79,13 +79,13 @@ bool CborDecoder::simple(unsigned info) {
   switch (info) {
   case 20:
   case 21:
-    return assembler.boolean(info == 21);
+    return parser.boolean(info == 21);
   case 22:
-    return assembler.null();
+    return parser.null();
   case 25:
   case 26:
   case 27:
-    return assembler.real();
+    return parser.real();
   default:
     return fail("this is not CBOR that plans use");
   }
@@ -97,12 +97,12 @@ bool CborDecoder::container(uint64_t size, bool isMap) {
     return fail("the plan is cut off, or declares " + std::to_string(size) +
                 (isMap ? " members" : " elements") + " that are not there");
   levels.push_back({isMap ? 2 * size : size, isMap});
-  return isMap ? assembler.startObject() : assembler.startArray();
+  return isMap ? parser.startObject() : parser.startArray();
 }
 
 bool CborDecoder::closeFinished() {
   while (!levels.empty() && levels.back().remaining == 0) {
-    if (!(levels.back().isMap ? assembler.endObject() : assembler.endArray()))
+    if (!(levels.back().isMap ? parser.endObject() : parser.endArray()))
       return false;
     levels.pop_back();
   }

@@ -4,7 +4,7 @@
 // stack.
 #pragma once
 
-#include "plan/io/assembler.h"
+#include "plan/io/plan_parser.h"
 #include "support/status.h"
 
 #include <cstdint>
@@ -16,13 +16,12 @@ namespace occl::plan {
 class CborDecoder {
 public:
   /// `bytes` must outlive the decoder.
-  CborDecoder(std::string_view bytes, PlanAssembler &assembler)
-      : bytes(bytes), assembler(assembler) {}
+  CborDecoder(std::string_view bytes, PlanParser &parser) : bytes(bytes), parser(parser) {}
 
-  /// Feeds the one item that `bytes` must consist of to the assembler. An error names the byte.
-  Status run();
+  /// Feeds the one item that `bytes` must consist of to the parser. An error names the byte.
+  support::Status run();
   /// The kind of the error that run() returned.
-  ReadCode errorCode() const { return message.empty() ? assembler.errorCode() : ReadCode::BadCbor; }
+  ReadCode errorCode() const { return message.empty() ? parser.errorCode() : ReadCode::BadCbor; }
 
 private:
   struct Level {
@@ -38,7 +37,7 @@ private:
   bool fail(const std::string &what);
 
   std::string_view bytes;
-  PlanAssembler &assembler;
+  PlanParser &parser;
   size_t position = 0;
   size_t itemStart = 0;
   std::vector<Level> levels;

@@ -138,7 +138,7 @@ TEST(Documentation, ExampleIsAPlan) {
   ASSERT_NE(begin, std::string::npos);
   begin += fence.size();
   std::string example = document.substr(begin, document.find("```", begin) - begin);
-  Expected<Plan> plan = readPlan(example);
+  support::Expected<Plan> plan = readPlan(example);
   ASSERT_TRUE(plan) << plan.message();
   EXPECT_TRUE(verifyPlan(*plan)) << verifyPlan(*plan).text();
   EXPECT_EQ(encodePlan(*plan, Format::Json), example);

@@ -124,11 +124,11 @@ TEST(Format, AnOperandMayNameItsOwnRank) {
     EXPECT_NE(at, std::string::npos);
     return readPlan(changed.replace(at, from.size(), R"("src": [)" + to + "]"));
   };
-  Expected<Plan> own = withOperand(R"(["input", 0, 1])");
+  support::Expected<Plan> own = withOperand(R"(["input", 0, 1])");
   ASSERT_TRUE(own) << own.message();
   EXPECT_EQ(encodePlan(*own, Format::Json), text) << "the writer names other ranks only";
   EXPECT_EQ(wordsOn(*own), "accepted");
-  Expected<Plan> other = withOperand(R"(["input", 0, 0])");
+  support::Expected<Plan> other = withOperand(R"(["input", 0, 0])");
   ASSERT_TRUE(other) << other.message();
   EXPECT_NE(wordsOn(*other).find("[E313]"), std::string::npos);
 }

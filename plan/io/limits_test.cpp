@@ -89,14 +89,14 @@ TEST(Limits, AtEachAndOneAbove) {
     Limits limits;
     limits.*one.field = one.has;
     for (Format format : {Format::Json, Format::Cbor}) {
-      Expected<Plan> read = readPlan(encodePlan(plan, format), "plan", limits);
+      support::Expected<Plan> read = readPlan(encodePlan(plan, format), "plan", limits);
       EXPECT_TRUE(read) << read.message();
     }
     VerifyResult result = verifyPlan(plan, {.limits = limits});
     EXPECT_TRUE(result) << result.text();
 
     limits.*one.field = one.has - 1;
-    Expected<Plan> read = readPlan(encodePlan(plan, Format::Json), "plan", limits);
+    support::Expected<Plan> read = readPlan(encodePlan(plan, Format::Json), "plan", limits);
     std::string words = one.readerWords;
     EXPECT_EQ(read.message().substr(0, read.message().rfind(" [E35")),
               words.empty() ? "" : "plan: " + words);

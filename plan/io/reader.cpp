@@ -1,7 +1,7 @@
 #include "plan/io/reader.h"
 
-#include "plan/io/assembler.h"
 #include "plan/io/cbor_decoder.h"
+#include "plan/io/plan_parser.h"
 #include "plan/io/read_code.h"
 #include "plan/model/limits.h"
 #include "support/text_check.h"
@@ -19,80 +19,79 @@ using nlohmann::json;
 /// Hands the events of nlohmann's JSON parser on.
 class JsonEvents : public json::json_sax_t {
 public:
-  explicit JsonEvents(PlanAssembler &assembler) : assembler(assembler) {}
+  explicit JsonEvents(PlanParser &parser) : parser(parser) {}
 
-  bool null() override { return assembler.null(); }
-  bool boolean(bool value) override { return assembler.boolean(value); }
-  bool number_integer(number_integer_t value) override { return assembler.negativeInteger(value); }
-  bool number_unsigned(number_unsigned_t value) override {
-    return assembler.unsignedInteger(value);
-  }
-  bool number_float(number_float_t, const string_t &) override { return assembler.real(); }
-  bool string(string_t &value) override { return assembler.string(value); }
-  bool binary(binary_t &) override { return assembler.null(); }
-  bool start_object(size_t) override { return assembler.startObject(); }
-  bool key(string_t &name) override { return assembler.key(name); }
-  bool end_object() override { return assembler.endObject(); }
-  bool start_array(size_t) override { return assembler.startArray(); }
-  bool end_array() override { return assembler.endArray(); }
+  bool null() override { return parser.null(); }
+  bool boolean(bool value) override { return parser.boolean(value); }
+  bool number_integer(number_integer_t value) override { return parser.negativeInteger(value); }
+  bool number_unsigned(number_unsigned_t value) override { return parser.unsignedInteger(value); }
+  bool number_float(number_float_t, const string_t &) override { return parser.real(); }
+  bool string(string_t &value) override { return parser.string(value); }
+  bool binary(binary_t &) override { return parser.null(); }
+  bool start_object(size_t) override { return parser.startObject(); }
+  bool key(string_t &name) override { return parser.key(name); }
+  bool end_object() override { return parser.endObject(); }
+  bool start_array(size_t) override { return parser.startArray(); }
+  bool end_array() override { return parser.endArray(); }
   bool parse_error(size_t position, const std::string &token, const json::exception &) override {
     syntaxError = "byte " + std::to_string(position) + ": this is not JSON, or is cut off, near '" +
-                  printable(token) + "'";
+                  support::printable(token) + "'";
     return false;
   }
 
   std::string syntaxError;
 
 private:
-  PlanAssembler &assembler;
+  PlanParser &parser;
 };
 
-Status failure(const std::string &text, ReadCode code) {
-  return Status::error(text + " [" + nameOf(code) + "]");
+support::Status failure(const std::string &text, ReadCode code) {
+  return support::Status::error(text + " [" + nameOf(code) + "]");
 }
 
-Status parseJson(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
-  JsonEvents events(assembler);
+support::Status parseJson(std::string_view bytes, PlanParser &parser, const std::string &origin) {
+  JsonEvents events(parser);
   if (json::sax_parse(bytes.begin(), bytes.end(), &events))
     return {};
   if (events.syntaxError.empty())
-    return failure(origin + assembler.error(), assembler.errorCode());
+    return failure(origin + parser.error(), parser.errorCode());
   return failure(origin + events.syntaxError, ReadCode::BadJson);
 }
 
-Status parseCbor(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
-  CborDecoder decoder(bytes, assembler);
-  Status status = decoder.run();
+support::Status parseCbor(std::string_view bytes, PlanParser &parser, const std::string &origin) {
+  CborDecoder decoder(bytes, parser);
+  support::Status status = decoder.run();
   return status ? status : failure(origin + status.message(), decoder.errorCode());
 }
 
 /// `origin` begins every message.
-Status parse(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
+support::Status parse(std::string_view bytes, PlanParser &parser, const std::string &origin) {
   size_t start = bytes.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos && bytes[start] == '{')
-    return parseJson(bytes, assembler, origin);
+    return parseJson(bytes, parser, origin);
   if (!bytes.empty() && static_cast<unsigned char>(bytes[0]) >> 5 == 5)
-    return parseCbor(bytes, assembler, origin);
+    return parseCbor(bytes, parser, origin);
   return failure(origin + "this is no plan: neither a JSON object nor a CBOR map",
                  ReadCode::NoPlan);
 }
 
 } // namespace
 
-Expected<Plan> readPlan(std::string_view bytes, const std::string &origin, const Limits &limits) {
+support::Expected<Plan> readPlan(std::string_view bytes, const std::string &origin,
+                                 const Limits &limits) {
   // The standard library and nlohmann report lack of memory by exceptions, and those end here.
   try {
-    PlanAssembler assembler(limits);
-    Status status = parse(bytes, assembler, origin + ": ");
+    PlanParser parser(limits);
+    support::Status status = parse(bytes, parser, origin + ": ");
     if (!status)
       return status;
-    return std::move(assembler).take();
+    return std::move(parser).take();
   } catch (const std::exception &cause) {
     return failure(origin + ": cannot read the plan: " + cause.what(), ReadCode::Unreadable);
   }
 }
 
-Expected<Plan> readPlanFile(const std::string &path, const Limits &limits) {
+support::Expected<Plan> readPlanFile(const std::string &path, const Limits &limits) {
   std::error_code problem;
   if (!std::filesystem::is_regular_file(path, problem))
     return failure(path + ": there is no such file, or it is not a regular file",

@@ -15,10 +15,10 @@ namespace occl::plan {
 
 /// The plan in `bytes`, within `limits`. `origin` stands in front of errors: a path, or what else
 /// tells the user where it came from.
-Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan",
-                        const Limits &limits = {});
+support::Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan",
+                                 const Limits &limits = {});
 
 /// The plan in a regular file, within `limits`.
-Expected<Plan> readPlanFile(const std::string &path, const Limits &limits = {});
+support::Expected<Plan> readPlanFile(const std::string &path, const Limits &limits = {});
 
 } // namespace occl::plan

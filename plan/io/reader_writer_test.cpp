@@ -39,7 +39,7 @@ std::string edited(const std::string &from, const std::string &to) {
 
 /// What the reader says, without the code.
 std::string errorOf(const std::string &bytes) {
-  Expected<Plan> plan = readPlan(bytes);
+  support::Expected<Plan> plan = readPlan(bytes);
   EXPECT_FALSE(plan);
   size_t code = plan.message().rfind(" [E35");
   EXPECT_NE(code, std::string::npos) << plan.message();
@@ -73,7 +73,7 @@ TEST(ReaderWriter, RoundTripKeepsEverything) {
     std::string text = encodePlan(plan, Format::Json), bytes = encodePlan(plan, Format::Cbor);
     EXPECT_LT(bytes.size(), text.size());
     for (const std::string &encoded : {text, bytes}) {
-      Expected<Plan> copy = readPlan(encoded);
+      support::Expected<Plan> copy = readPlan(encoded);
       ASSERT_TRUE(copy) << copy.message();
       EXPECT_EQ(encodePlan(*copy, Format::Json), text);
       EXPECT_EQ(encodePlan(*copy, Format::Cbor), bytes);
@@ -104,7 +104,7 @@ TEST(ReaderWriter, EveryFieldTravels) {
   plan.operands[0].rank = 1;
   plan.operands[1].rank = 1;
   for (Format format : {Format::Json, Format::Cbor}) {
-    Expected<Plan> copy = readPlan(encodePlan(plan, format));
+    support::Expected<Plan> copy = readPlan(encodePlan(plan, format));
     ASSERT_TRUE(copy) << copy.message();
     EXPECT_EQ(copy->name, plan.name);
     EXPECT_EQ(copy->parameters, plan.parameters);
@@ -125,7 +125,7 @@ TEST(ReaderWriter, FilesByExtension) {
   std::string folder = std::getenv("TEST_TMPDIR");
   for (const char *name : {"/a.plan.json", "/a.plan.cbor"}) {
     ASSERT_TRUE(writePlanFile(plan, folder + name));
-    Expected<Plan> copy = readPlanFile(folder + name);
+    support::Expected<Plan> copy = readPlanFile(folder + name);
     ASSERT_TRUE(copy) << copy.message();
     EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
   }
@@ -155,7 +155,7 @@ TEST(ReaderWriter, LinksAndModesStay) {
   ASSERT_TRUE(writePlanFile(plan, link));
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(fs::status(file).permissions(), mode);
-  Expected<Plan> copy = readPlanFile(file);
+  support::Expected<Plan> copy = readPlanFile(file);
   ASSERT_TRUE(copy) << copy.message();
   EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
   EXPECT_FALSE(fs::exists(file.string() + ".partial"));
@@ -269,7 +269,7 @@ TEST(ReaderWriter, NamesThatAreNoPlainTextCanBeReadAgain) {
   plan.files[0] = "caf\xe9/\xf0\x9f\x98\x80.co\x1bll";
   plan.parameters = {{"x\t", 1}};
   for (Format format : {Format::Json, Format::Cbor}) {
-    Expected<Plan> again = readPlan(encodePlan(plan, format));
+    support::Expected<Plan> again = readPlan(encodePlan(plan, format));
     ASSERT_TRUE(again) << again.message();
     EXPECT_EQ(again->name, "a?b?");
     EXPECT_EQ(again->collective, plan.collective);
@@ -346,7 +346,7 @@ TEST(Reader, DamagedFilesNeverCrash) {
           bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 16));
         }
       }
-      Expected<Plan> plan = readPlan(bytes);
+      support::Expected<Plan> plan = readPlan(bytes);
       EXPECT_NE(plan.isOk(), !plan.message().empty()) << "seed " << seed;
     }
   }

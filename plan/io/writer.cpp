@@ -1,6 +1,6 @@
 #include "plan/io/writer.h"
 
-#include "plan/io/emit.h"
+#include "plan/io/schema_writer.h"
 #include "support/writable.h"
 
 #include <algorithm>
@@ -48,9 +48,9 @@ private:
   size_t used = 0;
 };
 
-class JsonEmitter {
+class JsonWriter {
 public:
-  explicit JsonEmitter(Buffer &out) : out(out) {}
+  explicit JsonWriter(Buffer &out) : out(out) {}
 
   void beginObject(size_t size, Layout layout) { begin('{', '}', size, layout); }
   void beginArray(size_t size, Layout layout) { begin('[', ']', size, layout); }
@@ -139,9 +139,9 @@ private:
   bool afterKey = false;
 };
 
-class CborEmitter {
+class CborWriter {
 public:
-  explicit CborEmitter(Buffer &out) : out(out) {}
+  explicit CborWriter(Buffer &out) : out(out) {}
 
   void beginObject(size_t size, Layout) { head(5, size); }
   void beginArray(size_t size, Layout) { head(4, size); }
@@ -182,22 +182,22 @@ private:
   Buffer &out;
 };
 
-template <typename Emitter> void emit(const Plan &plan, std::ostream &stream) {
+template <typename Format> void emit(const Plan &plan, std::ostream &stream) {
   Buffer buffer(stream);
-  Emitter emitter(buffer);
-  PlanEmitter<Emitter>(plan, emitter).run();
+  Format writer(buffer);
+  SchemaWriter<Format>(plan, writer).run();
   buffer.flush();
 }
 
 } // namespace
 
-Status writePlan(const Plan &plan, Format format, std::ostream &out) {
+support::Status writePlan(const Plan &plan, Format format, std::ostream &out) {
   if (format == Format::Json)
-    emit<JsonEmitter>(plan, out);
+    emit<JsonWriter>(plan, out);
   else
-    emit<CborEmitter>(plan, out);
+    emit<CborWriter>(plan, out);
   if (!out)
-    return Status::error("cannot write plan '" + plan.name + "': the stream failed");
+    return support::Status::error("cannot write plan '" + plan.name + "': the stream failed");
   return {};
 }
 
@@ -224,21 +224,21 @@ void StagedPlanFile::write(const Plan &plan) {
     result = writeDraft(plan);
 }
 
-Status StagedPlanFile::writeDraft(const Plan &plan) {
+support::Status StagedPlanFile::writeDraft(const Plan &plan) {
   std::ofstream file(draft, std::ios::binary | std::ios::trunc);
   if (!file) {
     const std::string why = whyNotWritable(path);
-    return Status::error("cannot open '" + path +
-                         "' for writing: " + (why.empty() ? "check folder and permissions" : why));
+    return support::Status::error("cannot open '" + path + "' for writing: " +
+                                  (why.empty() ? "check folder and permissions" : why));
   }
   isWritten = true;
   Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
-  Status status = writePlan(plan, format, file);
+  support::Status status = writePlan(plan, format, file);
   file.close();
-  return status && file ? Status() : cannotWrite();
+  return status && file ? support::Status() : cannotWrite();
 }
 
-Status StagedPlanFile::publish(const Plan &plan) {
+support::Status StagedPlanFile::publish(const Plan &plan) {
   if (isSpecial)
     return writeDraft(plan);
   if (!result)
@@ -248,14 +248,14 @@ Status StagedPlanFile::publish(const Plan &plan) {
     std::filesystem::permissions(draft, old.permissions(), failure);
   std::filesystem::rename(draft, place, failure);
   isWritten = static_cast<bool>(failure);
-  return failure ? cannotWrite() : Status();
+  return failure ? cannotWrite() : support::Status();
 }
 
-Status StagedPlanFile::cannotWrite() const {
-  return Status::error("cannot write '" + path + "': is the disk full?");
+support::Status StagedPlanFile::cannotWrite() const {
+  return support::Status::error("cannot write '" + path + "': is the disk full?");
 }
 
-Status writePlanFile(const Plan &plan, const std::string &path) {
+support::Status writePlanFile(const Plan &plan, const std::string &path) {
   StagedPlanFile file(path);
   file.write(plan);
   return file.publish(plan);
@@ -263,7 +263,7 @@ Status writePlanFile(const Plan &plan, const std::string &path) {
 
 std::string encodePlan(const Plan &plan, Format format) {
   std::ostringstream out;
-  Status status = writePlan(plan, format, out);
+  support::Status status = writePlan(plan, format, out);
   return status ? std::move(out).str() : std::string();
 }
 

@@ -16,7 +16,7 @@ enum class Format : uint8_t { Json, Cbor };
 
 /// Writes `plan` to `out`, which should be in binary mode. The plan's indices must be in range
 /// (verifyPlan, or PlanBuilder). An error if the stream fails.
-Status writePlan(const Plan &plan, Format format, std::ostream &out);
+support::Status writePlan(const Plan &plan, Format format, std::ostream &out);
 
 /// A plan file in the making. Readers never see half a plan, nor one that turned out to be wrong:
 /// it is written beside its place, and put there when it is known to be right. Devices, pipes and
@@ -33,22 +33,22 @@ public:
   /// Writes it, so far as that can be taken back. Errors are kept for publish().
   void write(const Plan &plan);
   /// Puts what was written, of the same plan, in its place, which may have a file already.
-  Status publish(const Plan &plan);
+  support::Status publish(const Plan &plan);
 
 private:
-  Status writeDraft(const Plan &plan);
-  Status cannotWrite() const;
+  support::Status writeDraft(const Plan &plan);
+  support::Status cannotWrite() const;
 
   std::string path;
   std::string place, draft; // of the file that path leads to
   bool isSpecial = false;   // a device or pipe
   bool isWritten = false;   // the draft, in part at least
-  Status result;
+  support::Status result;
 };
 
 /// Writes a file, replacing it; as CBOR if `path` ends in ".cbor", else as JSON. After an error the
 /// file is removed.
-Status writePlanFile(const Plan &plan, const std::string &path);
+support::Status writePlanFile(const Plan &plan, const std::string &path);
 
 /// The bytes of `plan`.
 std::string encodePlan(const Plan &plan, Format format);

@@ -11,7 +11,7 @@ namespace {
 /// Takes in numbers one by one; their order matters.
 class Hasher {
 public:
-  void add(uint64_t number) { state = mix(state ^ number) + 0x9e3779b97f4a7c15u; }
+  void add(uint64_t number) { state = support::mix(state ^ number) + 0x9e3779b97f4a7c15u; }
   template <typename... Numbers> void addAll(Numbers... numbers) {
     (add(static_cast<uint64_t>(numbers)), ...);
   }
@@ -20,7 +20,7 @@ public:
     for (unsigned char c : text)
       add(uint64_t{c});
   }
-  uint64_t result() const { return mix(state); }
+  uint64_t result() const { return support::mix(state); }
 
 private:
   uint64_t state = kSchemaVersion;

@@ -63,7 +63,7 @@ Instruction at(PlanBuilder &builder, uint32_t line, Opcode opcode, uint32_t exte
   return instruction;
 }
 
-/// The sources of rank `self`'s fold over all ranks in rank order, its own chunk being local.
+/// The sources of rank `self`'s reduction over all ranks in rank order, its own chunk being local.
 std::vector<Operand> foldInRankOrder(uint32_t self, uint32_t numRanks, Operand own,
                                      const std::function<uint32_t(uint32_t)> &connectionFrom) {
   std::vector<Operand> sources;

@@ -118,7 +118,7 @@ private:
         for (uint32_t i = 0; i < instruction.count; ++i)
           source.push_back(cell(o.rank, o.kind, o.index + i));
       }
-      fold(instruction, source, result);
+      reduce(instruction, source, result);
     }
     for (const Operand &o : plan.destinationsOf(instruction))
       if (o.kind == OperandKind::Connection)
@@ -129,7 +129,7 @@ private:
           cell(o.rank, o.kind, o.index + i) = result[i];
   }
 
-  void fold(const Instruction &instruction, const Message &source, Message &result) {
+  void reduce(const Instruction &instruction, const Message &source, Message &result) {
     if (source.size() != result.size())
       return say("message of another size");
     for (size_t i = 0; i < source.size(); ++i) {

@@ -6,35 +6,36 @@ namespace {
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
-Status checkBuffers(const Plan &plan, const Plan &model, uint32_t factor) {
+support::Status checkBuffers(const Plan &plan, const Plan &model, uint32_t factor) {
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     const RankPlan &rank = plan.ranks[r], &expected = model.ranks[r];
     uint64_t input = uint64_t{expected.inputChunks} * factor;
     uint64_t output = uint64_t{expected.outputChunks} * factor;
     if (rank.inputChunks == input && rank.outputChunks == output)
       continue;
-    return Status::error("rank " + number(r) + " of '" + plan.name + "' has " +
-                         number(rank.inputChunks) + " chunks of input and " +
-                         number(rank.outputChunks) + " of output; " + model.collective + " has " +
-                         number(input) + " and " + number(output));
+    return support::Status::error("rank " + number(r) + " of '" + plan.name + "' has " +
+                                  number(rank.inputChunks) + " chunks of input and " +
+                                  number(rank.outputChunks) + " of output; " + model.collective +
+                                  " has " + number(input) + " and " + number(output));
   }
   return {};
 }
 
-Status checkSameShape(const Plan &plan, const Plan &model) {
+support::Status checkSameShape(const Plan &plan, const Plan &model) {
   if (!model.hasPostcondition)
-    return Status::error("'" + model.name + "' has no postcondition to prove anything against");
+    return support::Status::error("'" + model.name +
+                                  "' has no postcondition to prove anything against");
   if (plan.numRanks != model.numRanks)
-    return Status::error("'" + plan.name + "' is for " + number(plan.numRanks) + " ranks, " +
-                         model.collective + " for " + number(model.numRanks) +
-                         ": give both the same number");
+    return support::Status::error("'" + plan.name + "' is for " + number(plan.numRanks) +
+                                  " ranks, " + model.collective + " for " + number(model.numRanks) +
+                                  ": give both the same number");
   if (plan.partChunks % model.partChunks != 0)
-    return Status::error("'" + plan.name + "' cuts a part into " + number(plan.partChunks) +
-                         " chunks, " + model.collective + " into " + number(model.partChunks) +
-                         ", which does not divide that");
+    return support::Status::error(
+        "'" + plan.name + "' cuts a part into " + number(plan.partChunks) + " chunks, " +
+        model.collective + " into " + number(model.partChunks) + ", which does not divide that");
   if (!(plan.outOfPlace && model.outOfPlace) && !(plan.inPlace && model.inPlace))
-    return Status::error("one of '" + plan.name + "' and " + model.collective +
-                         " is for in place only, the other one for out of place only");
+    return support::Status::error("one of '" + plan.name + "' and " + model.collective +
+                                  " is for in place only, the other one for out of place only");
   return checkBuffers(plan, model, plan.partChunks / model.partChunks);
 }
 
@@ -49,11 +50,11 @@ bool isOfWholeParts(const Plan &plan, const Requirement &requirement) {
 
 } // namespace
 
-Status adoptPostcondition(Plan &plan, const Plan &model) {
+support::Status adoptPostcondition(Plan &plan, const Plan &model) {
   if (plan.ranks.size() != plan.numRanks || model.ranks.size() != model.numRanks ||
       model.partChunks == 0)
-    return Status::error("'" + plan.name + "' or '" + model.name + "' is no plan");
-  if (Status status = checkSameShape(plan, model); !status)
+    return support::Status::error("'" + plan.name + "' or '" + model.name + "' is no plan");
+  if (support::Status status = checkSameShape(plan, model); !status)
     return status;
   uint32_t factor = plan.partChunks / model.partChunks;
   plan.collective = model.collective;

@@ -12,6 +12,6 @@ namespace occl::plan {
 /// model's chunks; it is then for uniform chunks if the promise does not speak of whole parts. An
 /// error, and `plan` untouched, if ranks or buffers differ or the model promises nothing. Expects
 /// flat arrays in range (of a verified plan, or from the builder); the result is to be verified.
-Status adoptPostcondition(Plan &plan, const Plan &model);
+support::Status adoptPostcondition(Plan &plan, const Plan &model);
 
 } // namespace occl::plan

@@ -23,7 +23,7 @@ public:
     }
   }
 
-  Expected<Plan> run() && {
+  support::Expected<Plan> run() && {
     copyHeader();
     for (const Connection &connection : plan.connections)
       addConnection(connection);
@@ -38,10 +38,11 @@ public:
       builder.addWitness(places);
     }
     if (isTorn)
-      return Status::error("plan " + plan.name + " of " + plan.collective +
-                           " cannot be relabelled for root " + std::to_string(root) +
-                           ": an instruction accesses the parts of several ranks at once; compile "
-                           "it for this root");
+      return support::Status::error(
+          "plan " + plan.name + " of " + plan.collective + " cannot be relabelled for root " +
+          std::to_string(root) +
+          ": an instruction accesses the parts of several ranks at once; compile "
+          "it for this root");
     return std::move(builder).take();
   }
 
@@ -159,16 +160,17 @@ private:
 
 } // namespace
 
-Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t numIslands) {
+support::Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t numIslands) {
   if (root >= plan.numRanks)
-    return Status::error("there is no root " + std::to_string(root) + " in a plan of " +
-                         std::to_string(plan.numRanks) + " ranks");
+    return support::Status::error("there is no root " + std::to_string(root) + " in a plan of " +
+                                  std::to_string(plan.numRanks) + " ranks");
   if (numIslands == 0 || plan.numRanks % numIslands != 0)
-    return Status::error("a plan of " + std::to_string(plan.numRanks) + " ranks is for no " +
-                         std::to_string(numIslands) + " islands of as many ranks each");
+    return support::Status::error("a plan of " + std::to_string(plan.numRanks) +
+                                  " ranks is for no " + std::to_string(numIslands) +
+                                  " islands of as many ranks each");
   const std::string &of = plan.collective;
   if (of != "broadcast" && of != "reduce" && of != "gather" && of != "scatter")
-    return Status::error("a plan of " + of + " has no root");
+    return support::Status::error("a plan of " + of + " has no root");
   if (root == plan.root)
     return plan;
   return Relabelling(plan, root, numIslands).run();

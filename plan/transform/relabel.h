@@ -15,6 +15,6 @@ namespace occl::plan {
 /// broadcast, reduce, gather and scatter, if islands are no divisor of the ranks, and if an
 /// instruction accesses the parts of several ranks at once in a range that the new order would
 /// tear. `plan` is a verified one.
-Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t numIslands = 1);
+support::Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t numIslands = 1);
 
 } // namespace occl::plan

@@ -172,15 +172,15 @@ private:
 
 } // namespace
 
-Expected<Plan> inRounds(const Plan &plan, uint32_t rounds) {
+support::Expected<Plan> inRounds(const Plan &plan, uint32_t rounds) {
   if (rounds == 1)
     return plan;
   Rounds result(plan, rounds);
   const std::string obstacle = rounds == 0 ? "there has to be one" : result.obstacle();
   if (!obstacle.empty())
-    return Status::error("plan " + plan.name + " of " + plan.collective +
-                         " cannot be executed in " + std::to_string(rounds) +
-                         " rounds: " + obstacle);
+    return support::Status::error("plan " + plan.name + " of " + plan.collective +
+                                  " cannot be executed in " + std::to_string(rounds) +
+                                  " rounds: " + obstacle);
   return std::move(result).run();
 }
 

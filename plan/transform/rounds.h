@@ -19,6 +19,6 @@ namespace occl::plan {
 /// in places of another size (uniformChunks), if a buffer is not a whole number of parts, if ranks
 /// access each other's buffers, or if there would be more of anything than a plan may have.
 /// `plan` is a verified one.
-Expected<Plan> inRounds(const Plan &plan, uint32_t rounds);
+support::Expected<Plan> inRounds(const Plan &plan, uint32_t rounds);
 
 } // namespace occl::plan

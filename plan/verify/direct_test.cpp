@@ -247,7 +247,7 @@ TEST(Direct, SignalsOrderWithEveryProtocol) {
 }
 
 TEST(Direct, InPlaceAliasingHoldsForPeersToo) {
-  // One shot: every rank folds all inputs into its own output, which in place is its input.
+  // One shot: every rank reduces all inputs into its own output, which in place is its input.
   PlanBuilder builder;
   builder.header() = testing::directAllReduce(2);
   Plan &plan = builder.header();

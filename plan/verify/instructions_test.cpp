@@ -98,7 +98,7 @@ struct Numbers {
 bool isAllowed(Opcode opcode, const Numbers &n) {
   uint32_t sources = n.localSources + n.receives;
   bool stores = n.localDestinations == 1 && n.sends == 0;
-  bool folds = sources >= 2 && n.receives >= 1;
+  bool reduces = sources >= 2 && n.receives >= 1;
   switch (opcode) {
   case Opcode::Copy:
     return n.localSources == 1 && n.receives == 0 && stores;
@@ -109,13 +109,13 @@ bool isAllowed(Opcode opcode, const Numbers &n) {
   case Opcode::Recv:
     return n.localSources == 0 && n.receives == 1 && stores;
   case Opcode::RecvReduceCopy:
-    return folds && stores;
+    return reduces && stores;
   case Opcode::RecvCopySend:
     return n.localSources == 0 && n.receives == 1 && n.localDestinations <= 1 && n.sends >= 1;
   case Opcode::RecvReduceSend:
-    return folds && n.localDestinations == 0 && n.sends >= 1;
+    return reduces && n.localDestinations == 0 && n.sends >= 1;
   case Opcode::RecvReduceCopySend:
-    return folds && n.localDestinations == 1 && n.sends >= 1;
+    return reduces && n.localDestinations == 1 && n.sends >= 1;
   case Opcode::LoadReduceStore:
     return n.localSources >= 1 && n.receives == 0 && n.localDestinations >= 1 && n.sends == 0;
   case Opcode::Signal:

@@ -187,7 +187,7 @@ TEST_F(Mutation, DamagedFilesThatReadAsPlans) {
     for (int round = 0; round < 1000; ++round) {
       std::string bytes = good;
       bytes[random() % bytes.size()] = static_cast<char>(random());
-      Expected<Plan> damaged = readPlan(bytes);
+      support::Expected<Plan> damaged = readPlan(bytes);
       if (!damaged)
         continue;
       ++read;

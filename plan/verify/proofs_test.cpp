@@ -249,8 +249,8 @@ TEST(Postcondition, NothingWritten) {
 
 TEST(Postcondition, MissingContribution) {
   Plan plan = testing::oneShotAllReduce(3);
-  // Rank 0's fold of all three becomes a fold of rank 1's twice; what rank 2 sent is received into
-  // scratch.
+  // Rank 0's reduction of all three becomes a reduction of rank 1's twice; what rank 2 sent is
+  // received into scratch.
   PlanBuilder builder;
   builder.header() = plan;
   Plan &head = builder.header();

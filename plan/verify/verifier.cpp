@@ -65,7 +65,7 @@ public:
     std::vector<Finding> findings(proofs.size());
     std::atomic<size_t> first =
         proofs.size(); // that has found something: later ones need not begin
-    parallelFor(proofs.size(), plan.instructions.size(), [&](size_t i) {
+    support::parallelFor(proofs.size(), plan.instructions.size(), [&](size_t i) {
       if (i > first || !(findings[i] = proofs[i]()))
         return;
       for (size_t before = first; i < before && !first.compare_exchange_weak(before, i);) {

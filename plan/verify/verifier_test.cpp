@@ -47,11 +47,11 @@ TEST(Verifier, SaysTheSameOnSeveralThreads) {
   EXPECT_NE(alone[0], alone[1]);
   EXPECT_NE(alone[0], alone[2]);
   for (unsigned threads : {2u, 3u, 8u}) {
-    setNumThreads(threads);
+    support::setNumThreads(threads);
     for (size_t i = 0; i < plans.size(); ++i)
       EXPECT_EQ(verifyPlan(*plans[i]).text(), alone[i]) << threads << " threads";
   }
-  setNumThreads(1);
+  support::setNumThreads(1);
 }
 
 TEST(Verifier, ReportsFacts) {

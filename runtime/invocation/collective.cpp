@@ -172,7 +172,7 @@ uint64_t hashOf(const transport::CollectiveTraits &traits) {
   uint64_t hash = 0;
   for (uint64_t word : {traits.planHash, traits.count, uint64_t{traits.dataType},
                         uint64_t{traits.op}, uint64_t{traits.kind}, uint64_t{traits.root}})
-    hash = plan::mix(hash + plan::mix(word ^ 0x9e3779b97f4a7c15));
+    hash = support::mix(hash + support::mix(word ^ 0x9e3779b97f4a7c15));
   return hash;
 }
 
@@ -208,7 +208,7 @@ std::string nameOfKind(uint32_t kind) {
 
 /// The rounds are in its lowest bits, so that who reads another rank's record can name them.
 uint64_t hashInRounds(uint64_t planHash, uint32_t rounds) {
-  return (plan::mix(planHash) & ~kRoundsMask) | rounds;
+  return (support::mix(planHash) & ~kRoundsMask) | rounds;
 }
 
 std::string describe(const transport::CollectiveTraits &traits, bool isPartitioned) {
@@ -251,7 +251,7 @@ uint32_t Collective::neediestRank() const {
 }
 
 uint64_t Collective::flagBase(uint64_t sequence, uint64_t ordinal) const {
-  return mayUseRing ? (flagTag + plan::mix(~sequence) + ordinal) << kSliceBits : 0;
+  return mayUseRing ? (flagTag + support::mix(~sequence) + ordinal) << kSliceBits : 0;
 }
 
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place) {

@@ -122,7 +122,7 @@ std::string indexOf(const std::vector<Row> &rows, const std::map<std::string, Pa
 }
 
 void packAll(const char *list, const char *output) {
-  plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
+  support::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
   // Find the files, each of them once.
   const std::vector<Row> rows = rowsOf(list);
   std::map<std::string, Packed> byFile;
@@ -134,8 +134,8 @@ void packAll(const char *list, const char *output) {
       files.emplace_back(&row, &found->second);
   }
   // Verification takes most of the time, so plans are packed in parallel.
-  plan::parallelFor(files.size(), ~0ull,
-                    [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
+  support::parallelFor(files.size(), ~0ull,
+                       [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
   // Frames follow each other; the index says where each begins.
   std::string frames;
   for (auto &[file, packed] : byFile) {

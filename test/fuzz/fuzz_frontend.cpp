@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (const AlgorithmDecl &algorithm : compilation.program.main().algorithms) {
       ElaborationOptions options;
       options.maxOps = 1000;
-      elaborate(compilation.program, algorithm, options, compilation.sources, compilation.emitter,
+      elaborate(compilation.program, algorithm, options, compilation.sources, compilation.sink,
                 compilation.diagnostics);
     }
   compilation.diagnostics.render();

@@ -76,7 +76,7 @@ protected:
                           GetParam().defines + " --max-thread-blocks " +
                           std::to_string(threadBlocks) + options + " -o " + path;
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    Expected<Plan> plan = readPlanFile(path);
+    support::Expected<Plan> plan = readPlanFile(path);
     EXPECT_TRUE(plan) << plan.message();
     return plan ? std::move(*plan) : Plan();
   }

@@ -174,7 +174,7 @@ void Generator::ring() {
   }
 }
 
-/// The inputs of all ranks, staged in the scratch of one or straight into a fold.
+/// The inputs of all ranks, staged in the scratch of one or received by the reduction.
 void Generator::gather() {
   using enum Buffer;
   uint32_t chunks = std::min(count(), program.shape().sizes[0]);

@@ -103,7 +103,7 @@ void PlanExecution::execute(const Block &block, const Instruction &instruction) 
     operands.push_back(load(block, source, instruction.count));
   if (!error.empty())
     return;
-  Contents result = fold(operands, instruction);
+  Contents result = reduce(operands, instruction);
   for (const Operand &destination : plan.destinationsOf(instruction))
     store(block, destination, result);
 }
@@ -129,8 +129,8 @@ PlanExecution::Contents PlanExecution::load(const Block &block, const Operand &o
   return contents;
 }
 
-PlanExecution::Contents PlanExecution::fold(const std::vector<Contents> &operands,
-                                            const Instruction &instruction) {
+PlanExecution::Contents PlanExecution::reduce(const std::vector<Contents> &operands,
+                                              const Instruction &instruction) {
   Contents result = operands[0];
   for (uint32_t i = 0; i < instruction.count; ++i) {
     Content &content = result[i];

@@ -51,7 +51,7 @@ private:
   void execute(const Block &block, const plan::Instruction &instruction);
   Contents load(const Block &block, const plan::Operand &operand, uint32_t count);
   void store(const Block &block, const plan::Operand &operand, const Contents &contents);
-  Contents fold(const std::vector<Contents> &operands, const plan::Instruction &instruction);
+  Contents reduce(const std::vector<Contents> &operands, const plan::Instruction &instruction);
   Address address(uint32_t rank, plan::OperandKind kind, uint32_t chunk);
   void fail(std::string message) {
     if (error.empty())

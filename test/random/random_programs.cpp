@@ -8,7 +8,7 @@
 #include "compiler/dialect/chunk/Chunk.h"
 #include "compiler/dialect/inst/Inst.h"
 #include "compiler/driver/Pipeline.h"
-#include "compiler/driver/Tactics.h"
+#include "compiler/driver/ScheduleOptions.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
@@ -47,7 +47,7 @@ struct Options {
            std::to_string(depth) + ", direct groups of " +
            std::to_string(pipeline.directGroupSize) + ", order through ranks " +
            std::to_string(pipeline.orderThroughRanks) + ", " +
-           driver::Tactics::of(pipeline).text(driver::Tactics()) + weightsText();
+           driver::ScheduleOptions::of(pipeline).text(driver::ScheduleOptions()) + weightsText();
   }
 
   std::string weightsText() const {

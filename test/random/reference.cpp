@@ -117,7 +117,7 @@ bool Reference::copy(Place source, Place target, uint32_t count) {
 }
 
 /// The reduction of one chunk of each operand; nothing if a contribution would be in it twice.
-std::optional<Value> Reference::fold(std::span<const Values> operands, uint32_t chunk) {
+std::optional<Value> Reference::reduce(std::span<const Values> operands, uint32_t chunk) {
   Value result = operands[0][chunk];
   for (const Values &values : operands.subspan(1)) {
     const Value &value = values[chunk];
@@ -142,7 +142,7 @@ bool Reference::reduce(std::span<const Place> sources, Place target, uint32_t co
     return false;
   Values results;
   for (uint32_t i = 0; i < count; ++i) {
-    std::optional<Value> result = fold(operands, i);
+    std::optional<Value> result = reduce(operands, i);
     if (!result)
       return false;
     results.push_back(*result);

@@ -101,7 +101,7 @@ private:
   using Values = std::vector<Value>;
 
   std::optional<Values> read(Place place, uint32_t count);
-  std::optional<Value> fold(std::span<const Values> operands, uint32_t chunk);
+  std::optional<Value> reduce(std::span<const Values> operands, uint32_t chunk);
   bool isAllowed(std::span<const Place> sources, Place target, uint32_t count) const;
   bool admitsExtents(std::span<const Values> operands, Place target);
   void write(Place target, const Values &values);

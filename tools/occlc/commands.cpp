@@ -68,11 +68,11 @@ std::optional<driver::CompileOptions> choose(const CompileCommand &command, std:
   driver::CompileOptions options = command.options;
   if (!command.prediction.bytes.empty())
     options.bytes = command.prediction.bytes.front();
-  driver::ChoiceOptions asked = command.choice;
-  if (command.emit == Emit::Chunk || !driver::isChoiceAsked(options, asked))
+  driver::AutotuneOptions asked = command.autotune;
+  if (command.emit == Emit::Chunk || !driver::isAutotuningAsked(options, asked))
     return options;
   asked.bytes = command.prediction.bytes;
-  std::optional<driver::Choice> result = driver::chooseOptions(options, asked);
+  std::optional<driver::AutotuneResult> result = driver::autotune(options, asked);
   if (!result)
     return std::nullopt;
   chosen = result->text();

@@ -2,7 +2,7 @@
 // input, which it has printed to standard error.
 #pragma once
 
-#include "compiler/driver/Choice.h"
+#include "compiler/driver/Autotuner.h"
 #include "compiler/driver/Compiler.h"
 #include "tools/occlc/prediction.h"
 
@@ -16,8 +16,8 @@ enum class Emit : uint8_t { Chunk, Pipeline, Inst, Plan, Dot, Trace, MscclXml };
 
 struct CompileCommand {
   driver::CompileOptions options;
-  driver::ChoiceOptions choice; // for the sizes of `prediction`
-  std::string output = "-";     // -: standard output
+  driver::AutotuneOptions autotune; // for the sizes of `prediction`
+  std::string output = "-";         // -: standard output
   Emit emit = Emit::Plan;
   bool stats = false;
   /// Of --stats and --emit=trace; the first size also says which version of the algorithm.

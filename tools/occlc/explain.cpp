@@ -37,7 +37,7 @@ int explain(const ExplainCommand &command) {
   std::optional<topology::Topology> topology = topologyFor(*plan, command.prediction);
   if (!topology)
     return 1;
-  plan::Status status = exporter::writeExplanation(
+  support::Status status = exporter::writeExplanation(
       *plan, *topology, {command.rank, command.threadBlock, bytesFor(*plan, command.prediction)},
       std::cout);
   return status ? flushOutput() : failToPredict(status);

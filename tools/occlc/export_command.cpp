@@ -59,7 +59,7 @@ bool readBack(const std::string &text, const plan::Plan &plan, const std::string
   msccl::ImportOptions options;
   options.root = plan.root;
   if (collective == "custom" && plan.hasPostcondition)
-    options.promise = [&](uint32_t, uint32_t) { return promiseOf(plan); };
+    options.postcondition = [&](uint32_t, uint32_t) { return promiseOf(plan); };
   frontend::FileId file = sources.addText(path == "-" ? "<export>" : path, text);
   if (msccl::importAlgorithm(sources, file, options, diagnostics, warnings))
     return true;
@@ -94,7 +94,7 @@ int exportPlan(const ExportCommand &command) {
 }
 
 int writeMscclXml(const plan::Plan &plan, const std::string &path, msccl::Runtime runtime) {
-  plan::Expected<msccl::Algorithm> algorithm = msccl::exportAlgorithm(plan, runtime);
+  support::Expected<msccl::Algorithm> algorithm = msccl::exportAlgorithm(plan, runtime);
   if (!algorithm)
     return fail(algorithm.message());
   std::ostringstream text;

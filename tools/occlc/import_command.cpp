@@ -96,9 +96,9 @@ int importPlan(const ImportCommand &command) {
   options.depth = command.depth;
   options.root = command.root;
   if (!command.implements.collective.empty())
-    options.promise = [&](uint32_t ranks, uint32_t chunks) {
-      return interchange::instantiatePromise(command.implements, ranks, chunks, sources,
-                                             diagnostics);
+    options.postcondition = [&](uint32_t ranks, uint32_t chunks) {
+      return interchange::instantiatePostcondition(command.implements, ranks, chunks, sources,
+                                                   diagnostics);
     };
   plan::VerifyResult proved;
   std::optional<plan::Plan> plan;

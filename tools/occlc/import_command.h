@@ -1,7 +1,7 @@
 // occlc import: plans from the files of other tools.
 #pragma once
 
-#include "compiler/interchange/common/Promise.h"
+#include "compiler/interchange/common/ImportedPostcondition.h"
 
 #include <CLI/CLI.hpp>
 
@@ -15,7 +15,7 @@ struct ImportCommand {
   std::string path;
   std::string output = "-";
   std::optional<uint32_t> depth, root;
-  interchange::PromiseRequest implements; // collective is empty: what the file names
+  interchange::PostconditionRequest implements; // collective is empty: what the file names
 };
 
 /// Adds the subcommand to `app`, filling `command` when it is parsed.

@@ -58,7 +58,7 @@ std::string whatIsWrong(const CLI::ParseError &error, const CLI::App &app,
   for (const CLI::App *command : app.get_subcommands({}))
     names.push_back(command->get_name());
   return "there is no command '" + arguments[1] + "'" +
-         plan::didYouMean(plan::suggest(arguments[1], names));
+         support::didYouMean(support::suggest(arguments[1], names));
 }
 
 /// Prints what is wrong with a command line; returns the exit status.
@@ -82,7 +82,7 @@ int refuse(const CLI::ParseError &error, const CLI::App &app,
 Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   CLI::App *sub = app.add_subcommand("compile", "compile an algorithm to a verified plan");
   tools::addSourceOptions(*sub, command.options);
-  tools::addPlanOptions(*sub, command.options, command.choice);
+  tools::addPlanOptions(*sub, command.options, command.autotune);
   sub->add_option(
          "-o,--output", command.output,
          "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
   CLI::App *check = app.add_subcommand("check", "compile without output; say what was proved, or "
                                                 "what is wrong");
   tools::addSourceOptions(*check, checked.options);
-  tools::addPlanOptions(*check, checked.options, checked.choice);
+  tools::addPlanOptions(*check, checked.options, checked.autotune);
   tools::addBytesOption(*check, checked.prediction);
   commands.push_back({check, [&] { return tools::check(checked); }});
 
@@ -185,7 +185,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return refuse(error, app, {argv, argv + argc});
   }
-  plan::setNumThreads(numThreads);
+  support::setNumThreads(numThreads);
   compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();
   for (const Command &command : commands)
     if (command.app->parsed())

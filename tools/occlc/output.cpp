@@ -23,11 +23,11 @@ int failToWrite(const std::string &path, const std::string &reason) {
   return fail("cannot write '" + path + "'" + (why.empty() ? "" : ": " + why) + " [E027]");
 }
 
-int failToPredict(const plan::Status &status) { return fail(status.message() + " [E085]"); }
+int failToPredict(const support::Status &status) { return fail(status.message() + " [E085]"); }
 
 int flushOutput() { return std::cout.flush() ? 0 : fail("cannot write to standard output [E027]"); }
 
-int reportWritten(const plan::Status &status) {
+int reportWritten(const support::Status &status) {
   return status ? 0 : fail(status.message() + " [E027]");
 }
 

@@ -21,13 +21,13 @@ int fail(const std::string &message);
 int failToWrite(const std::string &path, const std::string &reason = "");
 
 /// Likewise, of a plan that a topology cannot run.
-int failToPredict(const plan::Status &status);
+int failToPredict(const support::Status &status);
 
 /// Hands on what was written to standard output; returns the exit status.
 int flushOutput();
 
 /// Of an attempt to write a plan: prints the error, if it is one; returns the exit status.
-int reportWritten(const plan::Status &status);
+int reportWritten(const support::Status &status);
 
 /// Writes a plan to a file, CBOR if its name ends in .cbor, or to standard output if it is "-".
 /// Returns the exit status.

@@ -7,7 +7,7 @@
 namespace occl::tools {
 
 std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
-  plan::Expected<plan::Plan> plan = plan::readPlanFile(path);
+  support::Expected<plan::Plan> plan = plan::readPlanFile(path);
   if (!plan) {
     driver::printUnreadablePlan(plan.message(), path, diagnosticFormat());
     return std::nullopt;

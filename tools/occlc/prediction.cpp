@@ -50,7 +50,7 @@ uint64_t bytesFor(const plan::Plan &plan, const PredictionOptions &options) {
 bool printStats(const plan::Plan &plan, const topology::Topology *topology,
                 const PredictionOptions &options, std::ostream &out) {
   std::vector<uint64_t> sizes = options.bytes.empty() ? cost::usualSizes(plan) : options.bytes;
-  plan::Status status = exporter::writeStats(
+  support::Status status = exporter::writeStats(
       plan, topology ? *topology : topology::sharedMemory(plan.numRanks), sizes, out);
   if (!status)
     failToPredict(status);

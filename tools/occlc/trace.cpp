@@ -26,7 +26,7 @@ int writeTrace(const plan::Plan &plan, const topology::Topology *topology,
   if (output != "-")
     file.open(output);
   std::ostream &out = output == "-" ? std::cout : file;
-  plan::Status status =
+  support::Status status =
       exporter::writeTrace(plan, topology ? *topology : topology::sharedMemory(plan.numRanks),
                            bytesFor(plan, options), out);
   if (!status)

@@ -38,7 +38,7 @@ bool isTrace(const std::string &content) {
          content.find("\"numRanks\"") == std::string::npos;
 }
 
-int failToRead(const plan::Status &status) { return fail(status.message() + " [E029]"); }
+int failToRead(const support::Status &status) { return fail(status.message() + " [E029]"); }
 int failToOpen(const std::string &path) {
   // Of a file that is there and regular the last call of the system tells.
   std::string why = std::strerror(errno);
@@ -73,7 +73,7 @@ int writeTo(const ViewCommand &command, const std::string &title,
 int viewTrace(const ViewCommand &command, const std::string &content) {
   if (!command.trace.empty())
     return fail("'" + command.path + "' is a trace; --trace goes with a plan [E026]");
-  plan::Expected<view::Schedule> schedule = view::readTrace(content, command.path);
+  support::Expected<view::Schedule> schedule = view::readTrace(content, command.path);
   if (!schedule)
     return failToRead(schedule.status());
   const bool isPredicted = !schedule->plan.empty();
@@ -92,21 +92,22 @@ int viewPlan(const ViewCommand &command) {
     return 1;
   const uint64_t bytes = bytesFor(*plan, command.prediction);
   std::ostringstream predictedTrace;
-  if (plan::Status status = exporter::writeTrace(*plan, *topology, bytes, predictedTrace); !status)
+  if (support::Status status = exporter::writeTrace(*plan, *topology, bytes, predictedTrace);
+      !status)
     return failToPredict(status);
-  plan::Expected<view::Schedule> predicted = view::readTrace(predictedTrace.str(), command.path);
+  support::Expected<view::Schedule> predicted = view::readTrace(predictedTrace.str(), command.path);
   if (!predicted)
     return failToRead(predicted.status());
   std::vector<view::Layer> layers = {{"predicted", &*predicted}};
 
   // Measurement.
-  plan::Expected<view::Schedule> measured = view::Schedule();
+  support::Expected<view::Schedule> measured = view::Schedule();
   if (!command.trace.empty()) {
     const std::optional<std::string> content = contentOf(command.trace);
     if (!content)
       return failToOpen(command.trace);
     measured = view::readTrace(*content, command.trace);
-    const plan::Status status =
+    const support::Status status =
         measured ? view::keepRunsOf(*predicted, *measured, command.trace) : measured.status();
     if (!status)
       return failToRead(status);

@@ -26,7 +26,7 @@ def Chunk_ProgramOp : Op<Chunk_Dialect, "program"> {
     |---|---|
     | `chunk.read input[rank][index] count n` | the present content of a range |
     | `chunk.copy %v into output[rank][index] count n channel c hint h` | copies a value, of as many chunks |
-    | `chunk.reduce %a, %b into output[rank][index] count n channel c hint h final` | folds values of as many chunks, of any ranks, from left to right; `final` marks a reduction that completes its chunks |
+    | `chunk.reduce %a, %b into output[rank][index] count n channel c hint h final` | reduces values of as many chunks, of any ranks, from left to right; `final` marks a reduction that completes its chunks |
 
     A count of 1 is not written, nor that nothing is asked for. `hints` is flat, four numbers a record
     (compiler/dialect/Hints.h): into how many parts to cut, aggregation group, thread blocks of sender and receiver.

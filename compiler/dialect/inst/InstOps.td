@@ -46,14 +46,14 @@ def Inst_RankOp : Op<Inst_Dialect, "rank", [HasParent<"ProgramOp">]> {
     | mnemonic | what it does |
     |---|---|
     | `copy` | one local source to one local destination |
-    | `reduce` | folds local sources into a local destination |
+    | `reduce` | reduces local sources into a local destination |
     | `send` | sends a local source to one or more destinations |
     | `recv` | stores what arrives |
-    | `recv_reduce_copy` | folds sources of which some arrive, and stores the result |
+    | `recv_reduce_copy` | reduces sources of which some arrive, and stores the result |
     | `recv_copy_send` | passes on what arrives, and may store it |
-    | `recv_reduce_send` | folds sources of which some arrive, and sends the result |
-    | `recv_reduce_copy_send` | folds sources of which some arrive, stores and sends the result |
-    | `load_reduce_store` | folds sources and stores the result, in buffers of any ranks |
+    | `recv_reduce_send` | reduces sources of which some arrive, and sends the result |
+    | `recv_reduce_copy_send` | reduces sources of which some arrive, stores and sends the result |
+    | `load_reduce_store` | reduces sources and stores the result, in buffers of any ranks |
     | `signal` | tells the destinations of a counter that all before is done: `inst.signal into connection(i)` |
     | `wait` | waits until each counter has had v signals: `inst.wait connection(i), connection(j) count v` |
   }];

@@ -20,12 +20,12 @@ plan::Opcode opcodeOf(const Instruction &instruction) {
   }
   if (accessesPeers)
     return Opcode::LoadReduceStore;
-  bool folds = instruction.sources.size() > 1;
+  bool reduces = instruction.sources.size() > 1;
   if (!receives)
-    return sends ? Opcode::Send : folds ? Opcode::Reduce : Opcode::Copy;
+    return sends ? Opcode::Send : reduces ? Opcode::Reduce : Opcode::Copy;
   if (!sends)
-    return folds ? Opcode::RecvReduceCopy : Opcode::Recv;
-  if (!folds)
+    return reduces ? Opcode::RecvReduceCopy : Opcode::Recv;
+  if (!reduces)
     return Opcode::RecvCopySend;
   return stores ? Opcode::RecvReduceCopySend : Opcode::RecvReduceSend;
 }

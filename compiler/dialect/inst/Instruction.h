@@ -37,7 +37,7 @@ struct Place {
 
 using Places = llvm::SmallVector<Place, 2>;
 
-/// Folds its sources from left to right and stores the result in all its destinations; `count`
+/// Reduces its sources from left to right and stores the result in all its destinations; `count`
 /// chunks, of which the first is chunk `extent` of a part. A signal has no sources, a wait no
 /// destinations, and its `count` is the number of signals that it waits for.
 struct Instruction {

@@ -8,14 +8,14 @@ namespace occl::frontend {
 
 std::optional<ProgramInfo> elaborate(const Program &program, const AlgorithmDecl &algorithm,
                                      const ElaborationOptions &options, SourceManager &sources,
-                                     ChunkEmitter &emitter, DiagnosticEngine &diagnostics) {
-  return Elaborator(program, algorithm, options, sources, emitter, diagnostics).run();
+                                     ChunkSink &sink, DiagnosticEngine &diagnostics) {
+  return Elaborator(program, algorithm, options, sources, sink, diagnostics).run();
 }
 
 Elaborator::Elaborator(const Program &program, const AlgorithmDecl &algorithm,
-                       const ElaborationOptions &options, SourceManager &sources,
-                       ChunkEmitter &emitter, DiagnosticEngine &diagnostics)
-    : program(program), algorithm(algorithm), options(options), sources(sources), emitter(emitter),
+                       const ElaborationOptions &options, SourceManager &sources, ChunkSink &sink,
+                       DiagnosticEngine &diagnostics)
+    : program(program), algorithm(algorithm), options(options), sources(sources), sink(sink),
       diagnostics(diagnostics) {
   setBudget(1); // until the number of ranks is known
 }
@@ -37,7 +37,7 @@ std::optional<ProgramInfo> Elaborator::run() {
     return std::nullopt;
   if (options.promiseOnly)
     return promise();
-  emitter.useHints(hints);
+  sink.useHints(hints);
   memories.reserve(2);
   for (bool inPlace : {false, true})
     if (inPlace ? info.inPlace : info.outOfPlace)

@@ -1,7 +1,7 @@
 // Runs an algorithm for fixed parameters: from a resolved program to the chunks that it moves.
 #pragma once
 
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 #include "compiler/frontend/memory/Observer.h"
 #include "compiler/frontend/sema/DeclaredTopology.h"
 #include "compiler/frontend/sema/Program.h"
@@ -41,11 +41,11 @@ struct ElaborationOptions {
 };
 
 /// Executes the algorithm of a program that was resolved without errors, hands every operation to
-/// `emitter`, and checks ranges, chunks, and the postcondition in each alias mode. nullopt if there
+/// `sink`, and checks ranges, chunks, and the postcondition in each alias mode. nullopt if there
 /// were errors; what was emitted is of no use then. Takes time linear in the operations and in the
 /// chunks they move, and bounded by maxOps in any case.
 std::optional<ProgramInfo> elaborate(const Program &program, const AlgorithmDecl &algorithm,
                                      const ElaborationOptions &options, SourceManager &sources,
-                                     ChunkEmitter &emitter, DiagnosticEngine &diagnostics);
+                                     ChunkSink &sink, DiagnosticEngine &diagnostics);
 
 } // namespace occl::frontend

@@ -137,7 +137,7 @@ void Elaborator::addCost(const TopologyItem &item) {
       names.push_back(entry.name);
     error(DiagnosticCode::UnknownCost, item.nameRange,
           "there is no cost '" + std::string(item.name) + "'" +
-              plan::didYouMean(plan::suggest(std::string(item.name), names)));
+              support::didYouMean(support::suggest(std::string(item.name), names)));
     return;
   }
   // 64KiB is a number, too.

@@ -47,7 +47,7 @@ struct Value {
   ListRef list;       // of a list
 };
 
-/// A chunk to be folded or grouped, and where it is written.
+/// A chunk to be reduced or grouped, and where it is written.
 struct Operand {
   Chunk chunk;
   const Expr *expr = nullptr;
@@ -63,7 +63,7 @@ struct RequirementInstance {
 class Elaborator {
 public:
   Elaborator(const Program &program, const AlgorithmDecl &algorithm,
-             const ElaborationOptions &options, SourceManager &sources, ChunkEmitter &emitter,
+             const ElaborationOptions &options, SourceManager &sources, ChunkSink &sink,
              DiagnosticEngine &diagnostics);
 
   std::optional<ProgramInfo> run();
@@ -181,7 +181,7 @@ private:
   bool checkWritten(const Place &place, const Expr &expr);
   bool checkAliasedInput(const Place &place, const Expr &expr);
   bool checkFresh(const Chunk &chunk, const Expr &expr);
-  /// Stores the fold of the sources; one source: a copy.
+  /// Stores the reduction of the sources; one source: a copy.
   bool store(std::span<const Operand> sources, Place destination, const Expr &expr, Chunk &out);
   bool fitDestination(Place &destination, uint32_t count, const Expr &expr);
   bool checkStore(std::span<const Operand> sources, const Place &destination, const Expr &expr);
@@ -290,7 +290,7 @@ private:
   const AlgorithmDecl &algorithm;
   const ElaborationOptions &options;
   SourceManager &sources;
-  ChunkEmitter &emitter;
+  ChunkSink &sink;
   DiagnosticEngine &diagnostics;
 
   ProgramInfo info;

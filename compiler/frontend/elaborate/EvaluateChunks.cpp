@@ -148,7 +148,7 @@ bool Elaborator::evaluateSlice(const Expr &expr, Chunk &out) {
   out = {part, whole.stamp, 0};
   if (!checkFresh(out, expr) || !spendOp(expr.range))
     return false;
-  out.handle = emitter.read(layout.range(part), expr.range);
+  out.handle = sink.read(layout.range(part), expr.range);
   return true;
 }
 
@@ -253,7 +253,7 @@ bool Elaborator::evaluateGroup(const Expr &expr, Chunk &out) {
     return good;
   if (!spendOp(expr.range))
     return false;
-  out = {out.place, trace.now(), emitter.read(layout.range(out.place), expr.range)};
+  out = {out.place, trace.now(), sink.read(layout.range(out.place), expr.range)};
   return true;
 }
 

@@ -276,7 +276,7 @@ bool Elaborator::splitChunk(const Expr &expr, ListRef &out) {
     Place place = whole.place;
     place.index += static_cast<uint32_t>(first);
     place.count = static_cast<uint32_t>(last - first);
-    list->chunks.push_back({place, trace.now(), emitter.read(layout.range(place), expr.range)});
+    list->chunks.push_back({place, trace.now(), sink.read(layout.range(place), expr.range)});
   }
   out = std::move(list);
   return true;

@@ -22,7 +22,7 @@ void Elaborator::offerModes(const std::string &mode, Diagnostic &diagnostic) con
 bool Elaborator::read(const Place &place, const Expr &expr, Chunk &out) {
   if (!checkReadable(place, expr) || !spendOp(expr.range))
     return false;
-  out = {place, trace.now(), emitter.read(layout.range(place), expr.range)};
+  out = {place, trace.now(), sink.read(layout.range(place), expr.range)};
   return true;
 }
 
@@ -179,8 +179,8 @@ void Elaborator::emitStore(std::span<const Operand> operands, const Place &desti
     locationBuffer.push_back(layout.first(chunk.place));
     handleBuffer.push_back(chunk.handle);
   }
-  ChunkHandle handle = operands.size() == 1 ? emitter.copy(handleBuffer[0], range, expr.range)
-                                            : emitter.reduce(handleBuffer, range, expr.range);
+  ChunkHandle handle = operands.size() == 1 ? sink.copy(handleBuffer[0], range, expr.range)
+                                            : sink.reduce(handleBuffer, range, expr.range);
   LocationId first = layout.first(destination);
   Version version = trace.addEvent(&expr, context(), locationBuffer, first, destination.count);
   // Before what memory has to be waited for: it is read at once, as a whole, which it must have

@@ -171,7 +171,7 @@ bool Elaborator::parseDefine(const std::string &define) {
     diagnostics
         .error(DiagnosticCode::BadDefine, nameRange,
                "the algorithm '" + info.name + "' has no parameter '" + name + "'" +
-                   plan::didYouMean(plan::suggest(name, names)))
+                   support::didYouMean(support::suggest(name, names)))
         .note(algorithm.nameRange, "declared here");
     return false;
   }

@@ -134,7 +134,7 @@ bool Elaborator::evaluateHints(const HintArguments &arguments, Hints &out) {
 
 void Elaborator::useHints(const Hints &next) {
   hints = next;
-  emitter.useHints(hints);
+  sink.useHints(hints);
 }
 
 Elaborator::Flow Elaborator::executeHints(const Stmt &statement) {

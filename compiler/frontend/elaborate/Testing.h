@@ -13,7 +13,7 @@ namespace occl::frontend::testing {
 
 /// Writes operations down as "copy 0 -> output[1][0]": the number is that of the line that made the
 /// value.
-class RecordingEmitter : public ChunkEmitter {
+class RecordingSink : public ChunkSink {
 public:
   ChunkHandle read(const ChunkRange &source, SourceRange) override {
     return add("read " + describe(source));
@@ -68,7 +68,7 @@ struct Compilation {
   SourceManager sources;
   DiagnosticEngine diagnostics{sources};
   Program program;
-  RecordingEmitter emitter;
+  RecordingSink sink;
   std::optional<ProgramInfo> info;
 
   /// Codes of all errors, separated by blanks.
@@ -91,7 +91,7 @@ inline std::unique_ptr<Compilation> compile(const std::string &text,
   const auto &algorithms = result->program.main().algorithms;
   if (!result->diagnostics.hasErrors() && !algorithms.empty())
     result->info = elaborate(result->program, algorithms.front(), options, result->sources,
-                             result->emitter, result->diagnostics);
+                             result->sink, result->diagnostics);
   return result;
 }
 

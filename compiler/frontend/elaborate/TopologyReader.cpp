@@ -1,7 +1,7 @@
 #include "compiler/frontend/elaborate/TopologyReader.h"
 
 #include "compiler/frontend/elaborate/Elaborator.h"
-#include "compiler/frontend/memory/NoEmitter.h"
+#include "compiler/frontend/memory/NullChunkSink.h"
 
 #include <algorithm>
 
@@ -52,9 +52,8 @@ std::optional<DeclaredTopology> readTopology(SourceManager &sources, const std::
   std::sort(ordered.begin(), ordered.end()); // what is the same in another order is the same
   for (const std::string &define : ordered)
     result.identity += define + '\0';
-  NoEmitter emitter;
-  if (!Elaborator(program, *decl, options, sources, emitter, diagnostics)
-           .runTopology(result.topology))
+  NullChunkSink sink;
+  if (!Elaborator(program, *decl, options, sources, sink, diagnostics).runTopology(result.topology))
     return std::nullopt;
   return result;
 }

@@ -68,7 +68,7 @@ TEST(Elaborate, SplitAndGroup) {
                         "  group(parts).copy(output[0][0]);\n"
                         "}\n");
   EXPECT_EQ(result->diagnostics.render(), "");
-  EXPECT_EQ(result->emitter.lines,
+  EXPECT_EQ(result->sink.lines,
             (Lines{"read input[0][0]*5", "read input[0][0]*2", "read input[0][2]*3",
                    "copy 1 -> scratch[0][0]*2", "copy 2 -> scratch[0][2]*3", "read scratch[0][0]*5",
                    "copy 5 -> output[0][0]*5"}));
@@ -121,7 +121,7 @@ TEST(Elaborate, RingOfTwo) {
                         "  }\n"
                         "}\n");
   EXPECT_EQ(result->diagnostics.render(), "");
-  EXPECT_EQ(result->emitter.lines,
+  EXPECT_EQ(result->sink.lines,
             (Lines{"read input[0][0]", "read input[1][0]", "reduce 0 1 -> output[1][0]",
                    "copy 2 -> output[0][0]", "read input[1][1]", "read input[0][1]",
                    "reduce 4 5 -> output[0][1]", "copy 6 -> output[1][1]"}));

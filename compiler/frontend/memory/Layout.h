@@ -1,7 +1,7 @@
 // Which locations exist: input, output and scratch chunks of all ranks, numbered through.
 #pragma once
 
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 #include "plan/model/limits.h"
 
 #include <deque>

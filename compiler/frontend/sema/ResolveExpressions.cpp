@@ -38,9 +38,10 @@ const char *makeLocation(Type wanted, Type got) {
 
 void Resolver::unknownName(std::string_view name, SourceRange range, const char *kind,
                            std::vector<std::string_view> candidates, const std::string &instead) {
-  std::string suggestion = plan::suggest(name, candidates);
+  std::string suggestion = support::suggest(name, candidates);
   std::string message = std::string("there is no ") + kind + " '" + std::string(name) + "' here";
-  message += suggestion.empty() && !instead.empty() ? "; " + instead : plan::didYouMean(suggestion);
+  message +=
+      suggestion.empty() && !instead.empty() ? "; " + instead : support::didYouMean(suggestion);
   Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, range, message);
   if (!suggestion.empty())
     error.fixIt(range, suggestion);

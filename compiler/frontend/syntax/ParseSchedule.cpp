@@ -29,7 +29,7 @@ bool Parser::parseProtocol(ScheduleClauses &clauses) {
   const std::vector<std::string_view> known{"simple", "ll", "ll128"};
   if (std::find(known.begin(), known.end(), clauses.protocol) != known.end())
     return true;
-  std::string suggestion = plan::suggest(clauses.protocol, known);
+  std::string suggestion = support::suggest(clauses.protocol, known);
   Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, clauses.protocolRange,
                                         "there is no protocol '" + std::string(clauses.protocol) +
                                             "'; there are 'simple', 'll' and 'll128'");

@@ -113,7 +113,7 @@ void ValueFlow::execute(uint32_t block, uint32_t index) {
   bool reduces = instruction.numSources > 1;
   std::vector<Value> results(instruction.count);
   for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
-    results[chunk] = fold(rank, instruction, chunk);
+    results[chunk] = reduce(rank, instruction, chunk);
     if (reduces)
       results[chunk].reduction = static_cast<uint32_t>(firstResult[index] + chunk);
     isMixed |= results[chunk].extent != (results[0].extent + chunk) % plan.partChunks;
@@ -141,7 +141,7 @@ void ValueFlow::execute(uint32_t block, uint32_t index) {
 }
 
 /// The value that the sources have in common, as far as that goes.
-ValueFlow::Value ValueFlow::fold(uint32_t rank, const Instruction &instruction, uint32_t chunk) {
+ValueFlow::Value ValueFlow::reduce(uint32_t rank, const Instruction &instruction, uint32_t chunk) {
   Value result;
   bool isFirst = true;
   for (const Operand &source : plan.sourcesOf(instruction)) {

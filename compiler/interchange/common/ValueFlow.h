@@ -56,7 +56,7 @@ private:
   Value valueAt(uint32_t rank, plan::OperandKind kind, uint32_t chunk) const;
   bool canRun(uint32_t block, uint32_t index);
   void execute(uint32_t block, uint32_t index);
-  Value fold(uint32_t rank, const plan::Instruction &instruction, uint32_t chunk);
+  Value reduce(uint32_t rank, const plan::Instruction &instruction, uint32_t chunk);
   void finish(uint32_t index);
   void wake(uint32_t &waiting);
 

@@ -223,7 +223,7 @@ private:
 };
 
 /// Instructions without counterpart.
-plan::Status checkExpressible(const plan::Plan &plan) {
+support::Status checkExpressible(const plan::Plan &plan) {
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     Opcode opcode = plan.instructions[i].opcode;
     if (opcode < Opcode::LoadReduceStore)
@@ -232,9 +232,9 @@ plan::Status checkExpressible(const plan::Plan &plan) {
         opcode == Opcode::Gate || opcode == Opcode::Arrive
             ? "partitions have no counterpart in it"
             : "ranks of it move data by messages only; compile the algorithm without direct access";
-    return plan::Status::error("MSCCL XML cannot say " + std::string(plan::mnemonic(opcode)) +
-                               " (" + plan::describe(plan, static_cast<uint32_t>(i)) +
-                               "): " + advice + " [E240]");
+    return support::Status::error("MSCCL XML cannot say " + std::string(plan::mnemonic(opcode)) +
+                                  " (" + plan::describe(plan, static_cast<uint32_t>(i)) +
+                                  "): " + advice + " [E240]");
   }
   return {};
 }
@@ -267,8 +267,8 @@ void setHeader(Algorithm &algorithm, const plan::Plan &plan, Runtime runtime) {
 
 } // namespace
 
-plan::Expected<Algorithm> exportAlgorithm(const plan::Plan &plan, Runtime runtime) {
-  plan::Status status = checkExpressible(plan);
+support::Expected<Algorithm> exportAlgorithm(const plan::Plan &plan, Runtime runtime) {
+  support::Status status = checkExpressible(plan);
   if (!status)
     return status;
   Algorithm algorithm;

@@ -17,7 +17,7 @@ enum class Runtime : uint8_t { Msccl, Rccl };
 /// The content of an XML file that does what `plan` does; an error if the format cannot say it.
 /// What the format has no word for is taken apart: multicasts, reductions of many, thread blocks
 /// with several peers or channels. Expects a verified plan.
-plan::Expected<Algorithm> exportAlgorithm(const plan::Plan &plan, Runtime runtime);
+support::Expected<Algorithm> exportAlgorithm(const plan::Plan &plan, Runtime runtime);
 
 /// Writes an algorithm as XML, an element a line.
 void writeAlgorithm(const Algorithm &algorithm, std::ostream &out);

@@ -115,16 +115,16 @@ std::optional<plan::Plan> importAlgorithm(const frontend::SourceManager &sources
   Reporter reporter(sources, file, diagnostics, warnings);
   if (!algorithm || !checkAlgorithm(*algorithm, reporter))
     return std::nullopt;
-  Promise promise;
-  if (options.promise) {
-    promise = options.promise(algorithm->numGpus, std::max(1u, chunksOf(*algorithm)));
-    if (!promise)
+  ImportedPostcondition postcondition;
+  if (options.postcondition) {
+    postcondition = options.postcondition(algorithm->numGpus, std::max(1u, chunksOf(*algorithm)));
+    if (!postcondition)
       return std::nullopt;
   }
-  std::optional<BufferLayout> layout = layOut(*algorithm, options, promise, reporter);
+  std::optional<BufferLayout> layout = layOut(*algorithm, options, postcondition, reporter);
   if (!layout)
     return std::nullopt;
-  std::optional<plan::Plan> plan = emitPlan(*algorithm, *layout, options, promise, reporter);
+  std::optional<plan::Plan> plan = emitPlan(*algorithm, *layout, options, postcondition, reporter);
   if (!plan || !checkTotals(*plan, algorithm->offset, reporter))
     return std::nullopt;
   plan->sourceHash = hashOf(sources.text(file), plan->depth, plan->root, plan->collective);

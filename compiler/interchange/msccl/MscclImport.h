@@ -1,7 +1,7 @@
 // From an MSCCL XML file to a plan.
 #pragma once
 
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 #include "compiler/interchange/msccl/MscclXml.h"
 #include "compiler/interchange/msccl/Reporter.h"
 #include "plan/model/plan.h"
@@ -22,10 +22,10 @@ struct ImportOptions {
   /// Gives the collective that the algorithm is said to implement, for the file's number of ranks
   /// and chunks of a buffer; nullopt after an error, which it has reported. Null: the collective
   /// that the file names.
-  std::function<std::optional<frontend::ProgramInfo>(uint32_t, uint32_t)> promise;
+  std::function<std::optional<frontend::ProgramInfo>(uint32_t, uint32_t)> postcondition;
 };
 
-using Promise = std::optional<frontend::ProgramInfo>;
+using ImportedPostcondition = std::optional<frontend::ProgramInfo>;
 
 /// How the collective lays out its buffers: what a plan says besides its instructions.
 struct BufferLayout {
@@ -38,16 +38,16 @@ struct BufferLayout {
   std::vector<plan::RankPlan> ranks; // sizes and in-place offsets
 };
 
-/// The layout for a checked algorithm that implements `promise`, or what its file names if there is
-/// none; nullopt after an error.
+/// The layout for a checked algorithm that implements `postcondition`, or what its file names if
+/// there is none; nullopt after an error.
 std::optional<BufferLayout> layOut(const Algorithm &algorithm, const ImportOptions &options,
-                                   const Promise &promise, Reporter &reporter);
+                                   const ImportedPostcondition &postcondition, Reporter &reporter);
 
-/// The instructions of a checked algorithm, with the postcondition of `promise`; not verified.
-/// nullopt after an error.
+/// The instructions of a checked algorithm, with the postcondition of `postcondition`; not
+/// verified. nullopt after an error.
 std::optional<plan::Plan> emitPlan(const Algorithm &algorithm, const BufferLayout &layout,
-                                   const ImportOptions &options, const Promise &promise,
-                                   Reporter &reporter);
+                                   const ImportOptions &options,
+                                   const ImportedPostcondition &postcondition, Reporter &reporter);
 
 /// All of it: reads, checks, lays out and emits the file's algorithm, and proves the plan. nullopt
 /// after errors, which are in `diagnostics`. `proved`, if not null, receives what verifyPlan found

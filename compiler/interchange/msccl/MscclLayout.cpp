@@ -42,9 +42,9 @@ bool uses(const Gpu &gpu, OperandKind buffer) {
 
 class LayoutFinder {
 public:
-  LayoutFinder(const Algorithm &algorithm, const ImportOptions &options, const Promise &promised,
-               Reporter &reporter)
-      : algorithm(algorithm), options(options), promised(promised), reporter(reporter) {}
+  LayoutFinder(const Algorithm &algorithm, const ImportOptions &options,
+               const ImportedPostcondition &postcondition, Reporter &reporter)
+      : algorithm(algorithm), options(options), postcondition(postcondition), reporter(reporter) {}
 
   std::optional<BufferLayout> run() {
     layout.ranks.resize(algorithm.numGpus);
@@ -52,7 +52,7 @@ public:
       layout.ranks[r].scratchChunks = algorithm.gpus[r].scratchChunks;
     if (!chooseModes())
       return std::nullopt;
-    bool good = promised ? takePromise() : takeNamed();
+    bool good = postcondition ? takePostcondition() : takeNamed();
     return good ? std::optional(std::move(layout)) : std::nullopt;
   }
 
@@ -79,12 +79,12 @@ private:
         return takeKnown(collective);
       names.push_back(known);
     }
-    std::string meant = plan::suggest(name, names);
+    std::string meant = support::suggest(name, names);
     frontend::Diagnostic &error = reporter.error(
         DiagnosticCode::ImportUnknownCollective, algorithm.offset, name.empty() ? "" : "coll",
         (name.empty() ? "the file does not say which collective this is"
                       : "what the collective '" + name + "' promises is not known") +
-            "; say it with --implements" + plan::didYouMean(meant));
+            "; say it with --implements" + support::didYouMean(meant));
     if (!meant.empty())
       error.fixIt(error.range, "coll=\"" + meant + "\"");
     return false;
@@ -190,47 +190,48 @@ private:
     layout.outOfPlace = true;
   }
 
-  bool takePromise() {
-    const frontend::ProgramInfo &promise = *promised;
-    if (promise.numRanks != algorithm.numGpus)
-      return rejectPromise(algorithm.offset, "ngpus",
-                           "it has " + std::to_string(promise.numRanks) + " ranks, the algorithm " +
-                               std::to_string(algorithm.numGpus));
-    layout.collective = promise.collective;
-    layout.partChunks = promise.partChunks;
-    layout.root = promise.root;
-    if (!promise.inPlace)
+  bool takePostcondition() {
+    const frontend::ProgramInfo &promised = *postcondition;
+    if (promised.numRanks != algorithm.numGpus)
+      return rejectPostcondition(algorithm.offset, "ngpus",
+                                 "it has " + std::to_string(promised.numRanks) +
+                                     " ranks, the algorithm " + std::to_string(algorithm.numGpus));
+    layout.collective = promised.collective;
+    layout.partChunks = promised.partChunks;
+    layout.root = promised.root;
+    if (!promised.inPlace)
       warnOfAliases();
     uint32_t largest = 0;
-    for (uint32_t r = 0; r < promise.numRanks; ++r) {
+    for (uint32_t r = 0; r < promised.numRanks; ++r) {
       const Gpu &gpu = algorithm.gpus[r];
       plan::RankPlan &rank = layout.ranks[r];
-      rank.inputChunks = promise.inputChunks[r];
-      rank.outputChunks = promise.outputChunks[r];
-      rank.inPlaceOffset = promise.inPlaceOffsets[r];
+      rank.inputChunks = promised.inputChunks[r];
+      rank.outputChunks = promised.outputChunks[r];
+      rank.inPlaceOffset = promised.inPlaceOffsets[r];
       largest = std::max({largest, rank.inputChunks, rank.outputChunks});
       for (auto [attribute, has, needs] :
            {std::tuple("i_chunks", gpu.inputChunks, rank.inputChunks),
             std::tuple("o_chunks", gpu.outputChunks, rank.outputChunks)})
         if (has > needs)
-          return rejectPromise(gpu.offset, attribute,
-                               "on rank " + std::to_string(r) + " it has " + std::to_string(needs) +
-                                   " chunks there, the algorithm " + std::to_string(has));
+          return rejectPostcondition(gpu.offset, attribute,
+                                     "on rank " + std::to_string(r) + " it has " +
+                                         std::to_string(needs) + " chunks there, the algorithm " +
+                                         std::to_string(has));
     }
     layout.partsOfBuffer = std::max(1u, largest / layout.partChunks);
     return true;
   }
 
-  bool rejectPromise(uint32_t offset, std::string_view attribute, const std::string &reason) {
+  bool rejectPostcondition(uint32_t offset, std::string_view attribute, const std::string &reason) {
     reporter.error(DiagnosticCode::ImportWrongPromise, offset, attribute,
-                   "the collective '" + promised->collective +
+                   "the collective '" + postcondition->collective +
                        "' does not fit this algorithm: " + reason);
     return false;
   }
 
   const Algorithm &algorithm;
   const ImportOptions &options;
-  const Promise &promised;
+  const ImportedPostcondition &postcondition;
   Reporter &reporter;
   BufferLayout layout;
 };
@@ -238,8 +239,8 @@ private:
 } // namespace
 
 std::optional<BufferLayout> layOut(const Algorithm &algorithm, const ImportOptions &options,
-                                   const Promise &promise, Reporter &reporter) {
-  return LayoutFinder(algorithm, options, promise, reporter).run();
+                                   const ImportedPostcondition &postcondition, Reporter &reporter) {
+  return LayoutFinder(algorithm, options, postcondition, reporter).run();
 }
 
 } // namespace occl::interchange::msccl

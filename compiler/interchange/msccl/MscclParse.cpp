@@ -60,7 +60,7 @@ public:
     frontend::Diagnostic &error = reporter.error(DiagnosticCode::ImportBadValue, offset, name,
                                                  "'" + std::string(value) + "' is no value of '" +
                                                      std::string(name) + "': " + reason);
-    std::string meant = plan::suggest(value, allowed);
+    std::string meant = support::suggest(value, allowed);
     if (!meant.empty())
       error.fixIt(error.range, std::string(name) + "=\"" + meant + "\"");
   }
@@ -69,10 +69,11 @@ public:
   void expectOnly(std::initializer_list<std::string_view> known) {
     for (const XmlAttribute &attribute : attributes)
       if (std::find(known.begin(), known.end(), attribute.name) == known.end())
-        reporter.warn(DiagnosticCode::ImportUnknown, offset, attribute.name,
-                      "the attribute '" + std::string(attribute.name) + "' of <" +
-                          std::string(element) + "> is not known and means nothing here" +
-                          plan::didYouMean(plan::suggest(attribute.name, std::vector(known))));
+        reporter.warn(
+            DiagnosticCode::ImportUnknown, offset, attribute.name,
+            "the attribute '" + std::string(attribute.name) + "' of <" + std::string(element) +
+                "> is not known and means nothing here" +
+                support::didYouMean(support::suggest(attribute.name, std::vector(known))));
   }
 
   const uint32_t offset;

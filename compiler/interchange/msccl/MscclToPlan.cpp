@@ -49,11 +49,11 @@ struct BlockPositions {
   std::vector<uint32_t> signal; // the first step from here on that others can wait for, or kNone
 };
 
-class Emitter {
+class PlanLowering {
 public:
-  Emitter(const Algorithm &algorithm, const BufferLayout &layout, const ImportOptions &options,
-          const Promise &promise, Reporter &reporter)
-      : algorithm(algorithm), layout(layout), options(options), promise(promise),
+  PlanLowering(const Algorithm &algorithm, const BufferLayout &layout, const ImportOptions &options,
+               const ImportedPostcondition &postcondition, Reporter &reporter)
+      : algorithm(algorithm), layout(layout), options(options), postcondition(postcondition),
         reporter(reporter) {}
 
   std::optional<plan::Plan> run() {
@@ -62,7 +62,7 @@ public:
     file = builder.file(std::string(reporter.fileName()));
     for (uint32_t r = 0; r < algorithm.numGpus; ++r)
       emitRank(r);
-    if (promise && !promise->isStandard)
+    if (postcondition && !postcondition->isStandard)
       addRequirements();
     if (reporter.hasErrors())
       return std::nullopt;
@@ -259,7 +259,7 @@ private:
 
   /// See ProgramInfo::requirements.
   void addRequirements() {
-    const std::vector<int32_t> &flat = promise->requirements;
+    const std::vector<int32_t> &flat = postcondition->requirements;
     std::vector<plan::Contribution> contributions;
     for (size_t i = 0; i < flat.size(); i += 4 + 2 * static_cast<size_t>(flat[i + 3])) {
       contributions.clear();
@@ -276,7 +276,7 @@ private:
   const Algorithm &algorithm;
   const BufferLayout &layout;
   const ImportOptions &options;
-  const Promise &promise;
+  const ImportedPostcondition &postcondition;
   Reporter &reporter;
   plan::PlanBuilder builder;
   uint32_t file = 0;
@@ -292,9 +292,9 @@ private:
 } // namespace
 
 std::optional<plan::Plan> emitPlan(const Algorithm &algorithm, const BufferLayout &layout,
-                                   const ImportOptions &options, const Promise &promise,
-                                   Reporter &reporter) {
-  return Emitter(algorithm, layout, options, promise, reporter).run();
+                                   const ImportOptions &options,
+                                   const ImportedPostcondition &postcondition, Reporter &reporter) {
+  return PlanLowering(algorithm, layout, options, postcondition, reporter).run();
 }
 
 } // namespace occl::interchange::msccl

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/diagnostics/Diagnostics.h"
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 
 #include <optional>
 #include <string>
@@ -42,10 +42,10 @@ frontend::SourceRange placeInJson(std::string_view text, frontend::FileId file,
 std::optional<Algorithm> parse(const frontend::SourceManager &sources, frontend::FileId file,
                                frontend::DiagnosticEngine &diagnostics);
 
-/// Hands all reads, copies and reductions to `emitter` and checks that they give what the
+/// Hands all reads, copies and reductions to `sink` and checks that they give what the
 /// collective promises; nullopt after errors.
 std::optional<frontend::ProgramInfo> emit(const Algorithm &algorithm, frontend::FileId file,
-                                          frontend::ChunkEmitter &emitter,
+                                          frontend::ChunkSink &sink,
                                           frontend::DiagnosticEngine &diagnostics);
 
 } // namespace occl::interchange::synthesis

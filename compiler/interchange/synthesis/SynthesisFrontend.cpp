@@ -1,6 +1,6 @@
 #include "compiler/interchange/synthesis/SynthesisFrontend.h"
 
-#include "compiler/frontend/ChunkDialectEmitter.h"
+#include "compiler/frontend/ChunkDialectBuilder.h"
 #include "compiler/interchange/common/SourceHash.h"
 #include "compiler/interchange/synthesis/Synthesis.h"
 
@@ -22,11 +22,11 @@ mlir::OwningOpRef<mlir::ModuleOp> compileFileToChunks(mlir::MLIRContext &context
   std::optional<Algorithm> algorithm = parse(sources, *file, diagnostics);
   if (!algorithm)
     return {};
-  ChunkDialectEmitter emitter(context, sources, *file);
-  std::optional<ProgramInfo> info = emit(*algorithm, *file, emitter, diagnostics);
+  ChunkDialectBuilder sink(context, sources, *file);
+  std::optional<ProgramInfo> info = emit(*algorithm, *file, sink, diagnostics);
   if (!info)
     return {};
-  return emitter.finish(*info, hashOf(sources.text(*file), 0, info->root, info->collective));
+  return sink.finish(*info, hashOf(sources.text(*file), 0, info->root, info->collective));
 }
 
 } // namespace occl::interchange::synthesis

@@ -95,7 +95,7 @@ TEST(DirectAccessRules, WhatIsSpoiltLeavesOthersDirect) {
   EXPECT_EQ(opcodes[1], (Opcodes{Opcode::Send, Opcode::RecvReduceCopy, kWait}));
 }
 
-TEST(DirectAccessRules, TheResultOfAFoldIsLoadedWhereItLies) {
+TEST(DirectAccessRules, TheResultOfAReductionIsLoadedWhereItLies) {
   Program direct = scheduled({{step({input(0)}, {transfer(0)})},
                               {step({transfer(0), input(0)}, {output(0), transfer(1)})},
                               {step({transfer(1), input(0)}, {output(0)})}});

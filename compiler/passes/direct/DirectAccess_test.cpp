@@ -10,14 +10,14 @@ namespace {
 
 using namespace testing;
 
-/// Two-step all-reduce of two ranks, as fusion leaves it: rank c folds chunk c and sends it back.
+/// Two-step all-reduce of two ranks, as fusion leaves it: rank c reduces chunk c and sends it back.
 Program twoShot(bool inPlace) {
-  Step fold0 = step({input(0), transfer(1)}, {output(0), transfer(2)});
-  Step fold1 = step({transfer(0), input(1)}, {output(1), transfer(3)});
-  fold0.instruction.final = fold1.instruction.final = true;
+  Step reduce0 = step({input(0), transfer(1)}, {output(0), transfer(2)});
+  Step reduce1 = step({transfer(0), input(1)}, {output(1), transfer(3)});
+  reduce0.instruction.final = reduce1.instruction.final = true;
   Program result =
-      program({{step({input(1)}, {transfer(0)}), fold0, step({transfer(3)}, {output(1)})},
-               {step({input(0)}, {transfer(1)}), fold1, step({transfer(2)}, {output(0)})}});
+      program({{step({input(1)}, {transfer(0)}), reduce0, step({transfer(3)}, {output(1)})},
+               {step({input(0)}, {transfer(1)}), reduce1, step({transfer(2)}, {output(0)})}});
   result.inPlace = inPlace;
   schedule(result);
   return result;
@@ -66,7 +66,7 @@ TEST(DirectAccess, LongRangesTakeNoLongerThanShortOnes) {
   EXPECT_EQ(llvm::count(opcodes[0], kDirect) + llvm::count(opcodes[1], kDirect), kTimes);
 }
 
-/// One step: both ranks fold both inputs. In place each would spoil what the other still reads.
+/// One step: both ranks reduce both inputs. In place each would spoil what the other still reads.
 TEST(DirectAccess, AWriteThatWouldHaveToWaitKeepsTheConnection) {
   for (bool inPlace : {false, true}) {
     Program direct =
@@ -90,7 +90,7 @@ TEST(DirectAccess, AComputedValueIsAwaited) {
   EXPECT_EQ(opcodes[1], (std::vector{kWait, kDirect, kSignal}));
 }
 
-/// A fold whose result also goes to a rank outside of the group is split.
+/// A reduction whose result also goes to a rank outside of the group is split.
 TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
   Program direct = program({{step({input(0)}, {transfer(0)})},
                             {step({transfer(0), input(0)}, {output(0), transfer(1)})},
@@ -119,15 +119,15 @@ TEST(DirectAccess, OneMessageToSeveralGroupsIsDivided) {
   EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
 }
 
-/// As in groups joined by a ring: a partial sum arrives, is folded with a peer's, and goes on.
-/// Where the fold becomes two, 16-bit floats are rounded twice.
-TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) {
+/// As in groups joined by a ring: a partial sum arrives, is reduced with a peer's, and goes on.
+/// Where the reduction becomes two, 16-bit floats are rounded twice.
+TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreReducedByInstructionsOfTheirOwn) {
   for (bool arrivesFirst : {true, false}) {
-    Step fold = step({transfer(1), transfer(0), input(0)}, {transfer(2)});
+    Step reduction = step({transfer(1), transfer(0), input(0)}, {transfer(2)});
     if (!arrivesFirst)
-      std::swap(fold.instruction.sources[0], fold.instruction.sources[2]);
+      std::swap(reduction.instruction.sources[0], reduction.instruction.sources[2]);
     Program direct = program({{step({input(0)}, {transfer(0)})},
-                              {fold},
+                              {reduction},
                               {step({input(0)}, {transfer(1)})},
                               {step({transfer(2)}, {output(0)})}});
     direct.inPlace = false;
@@ -144,7 +144,7 @@ TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) 
     plan::Contribution all[] = {{0, 0}, {1, 0}, {2, 0}};
     builder.addRequirement({.rank = 3, .outputChunk = 0, .count = 1}, all);
     plan::Plan plan = std::move(builder).take();
-    // Whatever folds last is final.
+    // Whatever reduces last is final.
     for (plan::Instruction &instruction : plan.instructions)
       instruction.final =
           instruction.numSources > 1 &&
@@ -153,8 +153,8 @@ TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) 
   }
 }
 
-/// What arrives comes before and after what could be loaded: the order of the fold is kept.
-TEST(DirectAccess, AFoldThatCannotBeDividedStays) {
+/// What arrives comes before and after what could be loaded: the order of the reduction is kept.
+TEST(DirectAccess, AReductionThatCannotBeDividedStays) {
   Program direct = program({{step({input(0)}, {transfer(0)})},
                             {step({transfer(1), transfer(0), transfer(2)}, {output(0)})},
                             {step({input(0)}, {transfer(1)}), step({input(1)}, {transfer(2)})}});

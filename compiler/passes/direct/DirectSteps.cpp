@@ -60,13 +60,13 @@ Operands operandsOf(const DirectMessages &messages, StepRef ref) {
   return result;
 }
 
-/// Folds what is in memory and what arrives in instructions of their own, the second of them with
+/// Reduces what is in memory and what arrives in instructions of their own, the second of them with
 /// the first one's result; stores and sends, likewise.
 template <typename Add>
 void split(const DirectMessages &messages, StepRef ref, uint32_t freeScratch, Operands operands,
            RewrittenStep &result, Add add) {
   const Place scratch = {PlaceKind::Scratch, -1, freeScratch};
-  // Two folds in place of one round 16-bit floats twice.
+  // Two reductions in place of one round 16-bit floats twice.
   bool keepsBits = operands.runs.size() == 1 || operands.runs.front().size() == 1;
   result.isLegal = operands.runs.size() <= 2 && (keepsBits || messages.options.reassociate) &&
                    freeScratch + messages.at(ref).count <= plan::limits::kMaxChunks;

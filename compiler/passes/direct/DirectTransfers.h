@@ -11,7 +11,7 @@ namespace occl::passes {
 struct DirectOptions {
   /// Of each rank, the number of its group: its members access each other's memory.
   std::vector<uint32_t> groups;
-  /// Whether a fold may be divided so that 16-bit floats are rounded once more.
+  /// Whether a reduction may be divided so that 16-bit floats are rounded once more.
   bool reassociate = false;
 };
 

@@ -198,7 +198,7 @@ private:
     return isKept(instruction.destinations.front(), instruction.count, consumer) &&
            canReceiveLater(instruction, consumer) &&
            (opcodeOf(instruction) == plan::Opcode::Recv ||
-            (isFirst && canFoldLater(instruction, consumer, numSources)));
+            (isFirst && canReduceLater(instruction, consumer, numSources)));
   }
 
   /// Whether the instruction's messages can be received where the consumer stands: not after later
@@ -212,9 +212,9 @@ private:
     });
   }
 
-  /// Whether a fold (or a copy) that is the first source of a reduction can be a part of it: it may
-  /// go without rounding its result, and what it reads is still there.
-  bool canFoldLater(const Instruction &instruction, uint32_t consumer, size_t numSources) {
+  /// Whether a reduction (or a copy) that is the first source of another can be a part of it: it
+  /// may go without rounding its result, and what it reads is still there.
+  bool canReduceLater(const Instruction &instruction, uint32_t consumer, size_t numSources) {
     const Instruction &reduction = rank.steps[consumer].instruction;
     if (instruction.sources.size() > 1 && !options.reassociate)
       return false;

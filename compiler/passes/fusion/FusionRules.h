@@ -23,13 +23,13 @@ void forwardCopies(const analysis::Program &program, analysis::Rank &rank);
 
 struct FusionOptions {
   std::vector<bool> apart;  // of each transfer: whether it must not be fused
-  bool reassociate = false; // whether folds may round 16-bit floats less often
+  bool reassociate = false; // whether reductions may round 16-bit floats less often
   bool foldArrivals = true; // whether transfers may be sources of reductions
 };
 
 /// Lets a reduction that alone reads a value compute it: what arrives, or is a copy, becomes a
-/// source of it; if `reassociate`, a fold that is its first source is folded there, so that a chain
-/// of reductions is one. Not if a later message of a connection is received in between, or an
+/// source of it; if `reassociate`, a reduction that is its first source is reduced there, so that a
+/// chain of reductions is one. Not if a later message of a connection is received in between, or an
 /// operand is overwritten.
 void absorbSources(const analysis::Program &program, const analysis::Network &network,
                    analysis::Rank &rank, const FusionOptions &options);

@@ -37,15 +37,15 @@ void absorb(Program &program, bool reassociate = false) {
   absorbSources(program, Network(program), program.ranks[0], options);
 }
 
-/// Stores so many messages in scratch and then folds all of them.
+/// Stores so many messages in scratch and then reduces all of them.
 std::vector<Step> storedFirst(uint32_t number) {
   std::vector<Step> steps;
-  Step fold = step({}, {output(0)});
+  Step reduction = step({}, {output(0)});
   for (uint32_t i = 0; i < number; ++i) {
     steps.push_back(step({message(i)}, {scratch(i)}));
-    fold.instruction.sources.push_back(scratch(i));
+    reduction.instruction.sources.push_back(scratch(i));
   }
-  steps.push_back(fold);
+  steps.push_back(reduction);
   return steps;
 }
 
@@ -69,7 +69,7 @@ TEST(FusionRules, AReductionOfManyOperandsTakesNearLinearTime) {
   }
 }
 
-TEST(FusionRules, AChainOfReductionsIsFoldedInItsOrder) {
+TEST(FusionRules, AChainOfReductionsIsReducedInItsOrder) {
   for (uint32_t operands : {4u, 16u, 17u, 18u, 100u}) {
     std::vector<Step> steps{step({message(0), message(1)}, {scratch(0)})};
     for (uint32_t i = 2; i < operands; ++i)

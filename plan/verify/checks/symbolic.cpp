@@ -67,7 +67,7 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
       return finding;
   for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
     Value result = {};
-    if (Finding finding = fold(index, chunk, steps, result))
+    if (Finding finding = reduce(index, chunk, steps, result))
       return finding;
     uint32_t operand = instruction.firstOperand + instruction.numSources;
     for (uint32_t i = 0; i < instruction.numDestinations; ++i, ++operand) {
@@ -84,7 +84,7 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
 }
 
 /// The sum of the sources' chunk `chunk`.
-Finding Symbolic::fold(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result) {
+Finding Symbolic::reduce(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result) {
   const Instruction &instruction = plan.instructions[index];
   for (uint32_t i = 0; i < instruction.numSources; ++i) {
     uint32_t operand = instruction.firstOperand + i;

@@ -11,7 +11,7 @@ namespace occl::plan::verify {
 
 class Symbolic {
 public:
-  /// Called for every value that an instruction folds: the result's number and the origin of the
+  /// Called for every value that an instruction reduces: the result's number and the origin of the
   /// source: a result's number, or kEntry | the location that still held its entry value.
   static constexpr uint32_t kEntry = 1u << 31;
   struct Step {
@@ -35,7 +35,7 @@ public:
 
 private:
   Finding execute(uint32_t index, std::vector<Step> *steps);
-  Finding fold(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result);
+  Finding reduce(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result);
   Finding checkSource(uint32_t index, uint32_t chunk, const Operand &source, const Value &value);
   Finding checkDestination(uint32_t index, const Operand &destination);
   uint32_t extentOf(const Instruction &instruction, uint32_t chunk) const {

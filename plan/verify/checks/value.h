@@ -46,7 +46,8 @@ public:
     uint64_t name = uint64_t{contribution.rank} << 32 | contribution.chunk;
     Value value = {};
     for (int i = 0; i < 2; ++i)
-      value.sums[i] = mix(mix(name ^ secrets[2 * i]) + secrets[2 * i + 1]) % kModulus;
+      value.sums[i] =
+          support::mix(support::mix(name ^ secrets[2 * i]) + secrets[2 * i + 1]) % kModulus;
     value.numContributions = 1;
     return value;
   }

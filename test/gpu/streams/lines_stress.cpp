@@ -60,7 +60,7 @@ bool read(int argc, char **argv, Options &options) {
 }
 
 /// Straight thread blocks and interpreted ones, steps that are made ready and those that are not,
-/// folds from registers and folds that load again.
+/// reductions from registers and reductions that load again.
 struct Shape {
   plan::Plan plan;
   Expected expected;

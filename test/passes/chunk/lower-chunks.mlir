@@ -20,7 +20,7 @@ chunk.program "copies" implements "custom" ranks 2 attributes {input_chunks = ar
 
 // -----
 
-// A reduction receives straight into its fold, in the order of its operands.
+// A reduction receives straight into its instruction, in the order of its operands.
 // CHECK-LABEL: "reductions"
 chunk.program "reductions" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
     output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,

@@ -117,9 +117,9 @@ inst.program "between" implements "custom" ranks 2 attributes {input_chunks = ar
 
 // -----
 
-// Not if the second folds its messages in another order.
-// CHECK-LABEL: "folds"
-inst.program "folds" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+// Not if the second reduces its messages in another order.
+// CHECK-LABEL: "reduces"
+inst.program "reduces" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
     output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
     part_chunks = 1 : i32, in_place = false} {
   inst.rank 0 {

@@ -23,7 +23,7 @@ inst.program "computed_before" implements "custom" ranks 2 attributes {input_chu
 
 // -----
 
-// Messages that are folded in another order stay apart.
+// Messages that are reduced in another order stay apart.
 // CHECK-LABEL: "other_order"
 inst.program "other_order" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
     output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
@@ -127,7 +127,7 @@ inst.program "one_message_less" implements "custom" ranks 2 attributes {input_ch
 
 // -----
 
-// What rank 2 folds cannot be joined at first, as rank 1 receives between its sends; once it receives both before, it can.
+// What rank 2 reduces cannot be joined at first, as rank 1 receives between its sends; once it receives both before, it can.
 // CHECK-LABEL: "tried_again"
 inst.program "tried_again" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
     output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,

@@ -654,7 +654,7 @@ inst.program "operands" implements "custom" ranks 2 attributes {input_chunks = a
 
 // -----
 
-// A fold does not take its message past a later one of the connection.
+// A reduction does not take its message past a later one of the connection.
 // CHECK-LABEL: "fold_order"
 inst.program "fold_order" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
     output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
@@ -796,7 +796,7 @@ inst.program "read_before" implements "custom" ranks 3 attributes {input_chunks 
 // -----
 
 // A value that goes on twice is sent apart if one message is all that may go along; one that goes on once stays fused.
-// What arrives for a reduction is stored first if arrivals are not to be folded.
+// What arrives for a reduction is stored first if it is not to be reduced on arrival.
 // CHECK-LABEL: "wide"
 // NARROW-LABEL: "wide"
 // STORED-LABEL: "wide"

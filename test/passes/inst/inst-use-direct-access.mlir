@@ -1,7 +1,7 @@
 // RUN: occl-opt %s -split-input-file -inst-use-direct-access | FileCheck %s
 // RUN: occl-opt %s -split-input-file -inst-use-direct-access=group-size=2 | FileCheck %s --check-prefix=PAIRS
 
-// A fold takes what it folds where it lies, and stores where it is wanted; the others only wait until they are left alone.
+// A reduction takes what it reduces where it lies, and stores where it is wanted; the others only wait until they are left alone.
 // A bound of transfers above 0 does not say that there are any.
 // CHECK-LABEL: "two-step"
 // CHECK-SAME: connections = array<i32: 0, -1, 1, 1, 1, -1, 1, 0>

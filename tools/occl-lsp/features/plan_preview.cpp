@@ -55,7 +55,7 @@ llvm::Error describe(const plan::Plan &plan, const driver::Compiler &compiler,
   if (params.rank)
     options.rank = static_cast<uint32_t>(*params.rank);
   out << compiler.verification().text() << "\n";
-  plan::Status status = exporter::writeStats(plan, machine, sizes, out);
+  support::Status status = exporter::writeStats(plan, machine, sizes, out);
   out << "\n";
   if (status)
     status = exporter::writeExplanation(plan, machine, options, out);

@@ -1,7 +1,7 @@
 #include "tools/occl-lsp/workspace/analysis.h"
 
 #include "compiler/frontend/elaborate/TopologyReader.h"
-#include "compiler/frontend/memory/NoEmitter.h"
+#include "compiler/frontend/memory/NullChunkSink.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -73,7 +73,7 @@ void Analysis::runAlgorithms(const Settings &settings) {
 
 bool Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &settings,
                             ElaborationOptions options) {
-  NoEmitter emitter;
+  NullChunkSink sink;
   options.defines = definesFor(algorithm, settings);
   const size_t numVersions = std::max<size_t>(algorithm.versions.size(), 1);
   for (; options.version < numVersions; ++options.version) {
@@ -84,7 +84,7 @@ bool Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &sett
                        std::to_string(kMaxRuns) + " are executed");
       return false;
     }
-    elaborate(program, algorithm, options, sources, emitter, engine);
+    elaborate(program, algorithm, options, sources, sink, engine);
   }
   return true;
 }

@@ -95,21 +95,21 @@ void addPipelineOptions(CLI::App &app, driver::PipelineOptions &pipeline) {
 }
 
 /// What may also be left to the prediction.
-void addChoices(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
+void addChoices(CLI::App &app, driver::CompileOptions &options, driver::AutotuneOptions &asked) {
   addChosen(app, "--instances", "auto", "UINT|auto",
             "into how many parts to cut every copy and reduction, each on "
             "channels of its own; auto: as the prediction says",
-            choice.instances, [&options](const std::string &text) {
+            asked.instances, [&options](const std::string &text) {
               return parseNumber(text, 1u, plan::limits::kMaxChannels, options.pipeline.instances);
             });
   addChosen(app, "--protocol", "auto", "TEXT",
             "simple, ll or ll128, whatever the source says; auto: as the prediction says",
-            choice.protocol, [&options](const std::string &text) {
+            asked.protocol, [&options](const std::string &text) {
               options.protocol = text;
               return text == "simple" || text == "ll" || text == "ll128";
             });
   addWord<driver::Tuning>(
-      app, "--tune", choice.tuning,
+      app, "--tune", asked.tuning,
       {{"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}},
       "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
       "fastest: on, off, or auto, for small programs with a topology, and where local instructions "
@@ -150,9 +150,10 @@ void addDirectAccess(CLI::App &app, driver::CompileOptions &options) {
 
 } // namespace
 
-void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
+void addPlanOptions(CLI::App &app, driver::CompileOptions &options,
+                    driver::AutotuneOptions &asked) {
   addHeaderOptions(app, options);
-  addChoices(app, options, choice);
+  addChoices(app, options, asked);
   addPipelineOptions(app, options.pipeline);
   addDirectAccess(app, options);
   app.add_flag("--verify-each", options.pipeline.verifyEach, "check the IR after each pass, too");

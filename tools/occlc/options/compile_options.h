@@ -2,7 +2,7 @@
 // be.
 #pragma once
 
-#include "compiler/driver/Choice.h"
+#include "compiler/driver/Autotuner.h"
 #include "compiler/driver/Compiler.h"
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,6 @@ namespace occl::tools {
 
 /// Both live as long as `app`, which writes to them.
 void addSourceOptions(CLI::App &app, driver::CompileOptions &options);
-void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice);
+void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::AutotuneOptions &asked);
 
 } // namespace occl::tools

@@ -1,4 +1,4 @@
-#include "compiler/driver/Choice.h"
+#include "compiler/driver/Autotuner.h"
 
 #include "compiler/cost/Predict.h"
 #include "compiler/cost/Sizes.h"
@@ -23,7 +23,8 @@ namespace {
 constexpr uint64_t kSimulatedSteps = 1u << 14, kStepsOfFinalists = 1u << 18;
 constexpr size_t kFinalists = 8;
 
-/// What is tuned: all tactics; those of local instructions, as GPUs would have them; nothing.
+/// What is tuned: all schedule options; those of local instructions, as GPUs would have them;
+/// nothing.
 enum class Scope : uint8_t { Nothing, Local, All };
 
 bool allowsDirect(const CompileOptions &options) {
@@ -41,16 +42,16 @@ std::vector<uint32_t> numbersOfInstances(uint32_t budget) {
   return numbers;
 }
 
-std::vector<Candidate> candidatesFor(const CompileOptions &options, const ChoiceOptions &choice,
+std::vector<Candidate> candidatesFor(const CompileOptions &options, const AutotuneOptions &asked,
                                      Scope scope) {
   std::vector<std::pair<std::string, bool>> ways{{options.protocol, false}};
-  if (choice.protocol)
+  if (asked.protocol)
     ways = {{"simple", true}, {"ll", true}, {"ll128", true}};
   // Buffers that others may access must be such that they can: only who compiles knows.
-  if (choice.protocol && allowsDirect(options))
+  if (asked.protocol && allowsDirect(options))
     ways.emplace_back("simple", false);
   std::vector<uint32_t> instances{options.pipeline.instances};
-  if (choice.instances)
+  if (asked.instances)
     instances =
         numbersOfInstances(std::min(options.pipeline.maxThreadBlocks, plan::limits::kMaxChannels));
   std::vector<Candidate> result;
@@ -66,7 +67,7 @@ std::vector<Candidate> candidatesFor(const CompileOptions &options, const Choice
       candidate.protocol = protocol;
       candidate.onlyMessages = onlyMessages && allowsDirect(options);
       candidate.instances = count;
-      candidate.tactics = Tactics::of(pipeline);
+      candidate.schedule = ScheduleOptions::of(pipeline);
     }
   return result;
 }
@@ -79,7 +80,7 @@ CompileOptions optionsOf(CompileOptions options, const Candidate &candidate) {
     options.pipeline.directGroups.clear();
   }
   options.pipeline.instances = candidate.instances;
-  candidate.tactics.applyTo(options.pipeline);
+  candidate.schedule.applyTo(options.pipeline);
   return options;
 }
 
@@ -94,15 +95,15 @@ double score(const Candidate &candidate) {
 }
 
 std::string describe(const Candidate &candidate) {
-  const std::string tactics = candidate.tactics.text(candidate.usual);
+  const std::string schedule = candidate.schedule.text(candidate.usual);
   return "protocol " + (candidate.protocol.empty() ? "of the source" : candidate.protocol) +
          (candidate.onlyMessages ? " without direct access, " : ", ") +
          std::to_string(candidate.instances) +
          (candidate.instances == 1 ? " instance" : " instances") +
-         (tactics.empty() ? "" : ", " + tactics);
+         (schedule.empty() ? "" : ", " + schedule);
 }
 
-Scope scopeOf(const CompileOptions &options, const ChoiceOptions &asked) {
+Scope scopeOf(const CompileOptions &options, const AutotuneOptions &asked) {
   if (asked.tuning == Tuning::On)
     return Scope::All;
   if (asked.tuning == Tuning::Off)
@@ -116,42 +117,42 @@ Scope scopeOf(const CompileOptions &options, const ChoiceOptions &asked) {
 /// Tries candidates, each once.
 class Search {
 public:
-  Search(const CompileOptions &options, const ChoiceOptions &asked)
+  Search(const CompileOptions &options, const AutotuneOptions &asked)
       : options(options), scope(scopeOf(options, asked)) {
-    choice.bytes = asked.bytes;
+    outcome.bytes = asked.bytes;
     bool isAsked = asked.tuning == Tuning::On;
     largest = scope == Scope::Nothing ? 0 : isAsked ? kLargestAsked : kLargest;
     budget = isAsked ? kBudgetAsked : kBudget;
   }
 
   /// Nothing if the first candidate gives no valid plan.
-  std::optional<Choice> run(const ChoiceOptions &asked) {
+  std::optional<AutotuneResult> run(const AutotuneOptions &asked) {
     const std::vector<Candidate> candidates = candidatesFor(options, asked, scope);
     PipelineOptions largestPipeline = options.pipeline;
     largestPipeline.instances = candidates.back().instances;
     dimensions = searchSpace(largestPipeline);
     for (const Candidate &candidate : candidates)
-      if (evaluate(candidate); choice.candidates.front().makespans.empty())
+      if (evaluate(candidate); outcome.candidates.front().makespans.empty())
         return std::nullopt;
     if (largest > 0 && scope == Scope::Local) {
       Candidate spread = candidates.front();
-      spread.tactics = spread.tactics.spread();
+      spread.schedule = spread.schedule.spread();
       evaluate(spread);
     } else if (largest > 0) {
       descendFromAll(candidates);
     }
-    choice.chosen = simplestOfTheBest(finalists());
-    return std::move(choice);
+    outcome.chosen = simplestOfTheBest(finalists());
+    return std::move(outcome);
   }
 
 private:
   /// Chunk operations of a program that is tuned, without and with being told to.
   static constexpr size_t kLargest = 1u << 11, kLargestAsked = 1u << 15;
-  /// Instructions that all plans tried for their tactics have together.
+  /// Instructions that all plans tried for their schedule options have together.
   static constexpr size_t kBudget = 1u << 14, kBudgetAsked = 1u << 19;
   /// What a candidate counts at least, also one that gives no plan.
   static constexpr size_t kOfAny = 1u << 6;
-  /// A change must be worth so much, or the simpler tactics stay.
+  /// A change must be worth so much, or the simpler schedule stays.
   static constexpr double kWorthwhile = 1e-3;
   /// Predictions that differ by less, as a part of the makespan, say nothing.
   static constexpr double kAsFast = 5e-3;
@@ -159,14 +160,14 @@ private:
   /// The fastest, or the one that differs least from the usual of those that are as fast: what the
   /// prediction leaves out (each message, each thread block) is for the simpler one.
   size_t simplestOfTheBest(const std::vector<size_t> &indices) const {
-    const std::vector<Candidate> &all = choice.candidates;
+    const std::vector<Candidate> &all = outcome.candidates;
     double least = std::numeric_limits<double>::infinity();
     for (size_t i : indices)
       least = std::min(least, score(all[i]));
-    const double asFast = least + kAsFast * static_cast<double>(choice.bytes.size());
+    const double asFast = least + kAsFast * static_cast<double>(outcome.bytes.size());
     auto rank = [&](size_t i) {
-      const Tactics &usual = scope == Scope::Local ? all.front().tactics : all[i].usual;
-      return std::tuple(all[i].instances, all[i].tactics.text(usual).size(), score(all[i]), i);
+      const ScheduleOptions &usual = scope == Scope::Local ? all.front().schedule : all[i].usual;
+      return std::tuple(all[i].instances, all[i].schedule.text(usual).size(), score(all[i]), i);
     };
     size_t best = indices.front();
     for (size_t i : indices)
@@ -179,22 +180,22 @@ private:
   /// length if their predictions were cut short.
   std::vector<size_t> finalists() {
     std::map<std::tuple<std::string, bool, uint32_t>, std::vector<size_t>> families;
-    for (size_t i = 0; i < choice.candidates.size(); ++i) {
-      const Candidate &candidate = choice.candidates[i];
+    for (size_t i = 0; i < outcome.candidates.size(); ++i) {
+      const Candidate &candidate = outcome.candidates[i];
       families[{candidate.protocol, !candidate.onlyMessages, candidate.instances}].push_back(i);
     }
     std::vector<size_t> result;
     for (const auto &[family, members] : families)
       result.push_back(simplestOfTheBest(members));
     std::sort(result.begin(), result.end(), [&](size_t a, size_t b) {
-      return std::tuple(score(choice.candidates[a]), a) <
-             std::tuple(score(choice.candidates[b]), b);
+      return std::tuple(score(outcome.candidates[a]), a) <
+             std::tuple(score(outcome.candidates[b]), b);
     });
     result.resize(std::min(result.size(), kFinalists));
     if (std::find(result.begin(), result.end(), size_t{0}) == result.end())
       result.push_back(0);
     for (size_t i : result)
-      if (Candidate &finalist = choice.candidates[i]; finalist.isCutShort) {
+      if (Candidate &finalist = outcome.candidates[i]; finalist.isCutShort) {
         Candidate again = finalist;
         again.makespans.clear();
         if (compileAndPredict(quietly(finalist), again, kStepsOfFinalists))
@@ -215,29 +216,29 @@ private:
   size_t evaluate(Candidate candidate) {
     candidate.usual = usualOf(candidate);
     std::string name = describe(candidate);
-    auto [known, isNew] = tried.try_emplace(name, choice.candidates.size());
+    auto [known, isNew] = tried.try_emplace(name, outcome.candidates.size());
     if (!isNew)
       return known->second;
     CompileOptions attempt = quietly(candidate);
-    choice.candidates.push_back(candidate);
+    outcome.candidates.push_back(candidate);
     spent += kOfAny;
-    if (!compileAndPredict(attempt, choice.candidates.back(), kSimulatedSteps)) {
+    if (!compileAndPredict(attempt, outcome.candidates.back(), kSimulatedSteps)) {
       // What is wrong with the program is wrong with the first candidate, too: once more, aloud.
       attempt.diagnosticFormat = options.diagnosticFormat;
-      if (choice.candidates.size() == 1)
-        compileAndPredict(attempt, choice.candidates.back(), kSimulatedSteps);
-      choice.candidates.back().makespans.clear();
+      if (outcome.candidates.size() == 1)
+        compileAndPredict(attempt, outcome.candidates.back(), kSimulatedSteps);
+      outcome.candidates.back().makespans.clear();
     }
     return known->second;
   }
 
-  /// The tactics of so many instances where nobody says.
-  Tactics usualOf(const Candidate &candidate) const {
+  /// The schedule options of so many instances where nobody says.
+  ScheduleOptions usualOf(const Candidate &candidate) const {
     PipelineOptions pipeline;
     pipeline.instances = candidate.instances;
     pipeline.maxThreadBlocks = options.pipeline.maxThreadBlocks;
-    pipeline.shareChannels = candidate.tactics.shareChannels;
-    Tactics usual = Tactics::of(pipeline);
+    pipeline.shareChannels = candidate.schedule.shareChannels;
+    ScheduleOptions usual = ScheduleOptions::of(pipeline);
     usual.shareChannels = false;
     return usual;
   }
@@ -255,14 +256,14 @@ private:
     if (!plan)
       return false;
     spent += plan->instructions.size();
-    if (choice.bytes.empty())
-      choice.bytes = cost::usualSizes(*plan);
+    if (outcome.bytes.empty())
+      outcome.bytes = cost::usualSizes(*plan);
     const topology::Topology machine = compiler.topology() ? *compiler.topology()
                                        : scope == Scope::Local
                                            ? topology::nvlinkSwitch(plan->numRanks)
                                            : topology::sharedMemory(plan->numRanks);
-    for (uint64_t bytes : choice.bytes) {
-      plan::Expected<cost::Prediction> prediction =
+    for (uint64_t bytes : outcome.bytes) {
+      support::Expected<cost::Prediction> prediction =
           cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = maxSteps});
       if (!prediction) {
         printError(prediction.message() + " [E085]", attempt.diagnosticFormat);
@@ -279,19 +280,19 @@ private:
     for (Candidate candidate : candidates) {
       if (options.pipeline.maxThreadBlocks < 2)
         break; // no block but one to store what arrives
-      const Tactics usual = candidate.tactics;
-      candidate.tactics = usual.staged();
+      const ScheduleOptions usual = candidate.schedule;
+      candidate.schedule = usual.staged();
       evaluate(candidate);
       // A thread block for all of an instance: the search might go another way before it asks.
-      candidate.tactics = usual;
-      candidate.tactics.layout = "balanced";
-      if (candidate.instances > 1 && usual.layout == Tactics().layout)
+      candidate.schedule = usual;
+      candidate.schedule.layout = "balanced";
+      if (candidate.instances > 1 && usual.layout == ScheduleOptions().layout)
         evaluate(candidate);
     }
-    std::vector<size_t> starts(choice.candidates.size());
+    std::vector<size_t> starts(outcome.candidates.size());
     std::iota(starts.begin(), starts.end(), size_t{0});
     std::stable_sort(starts.begin(), starts.end(), [&](size_t a, size_t b) {
-      return score(choice.candidates[a]) < score(choice.candidates[b]);
+      return score(outcome.candidates[a]) < score(outcome.candidates[b]);
     });
     spent = 0;
     for (size_t start : starts)
@@ -304,14 +305,14 @@ private:
       improved = false;
       for (const Dimension &dimension : dimensions) {
         size_t best = current;
-        for (const Tactics &tactics : dimension(choice.candidates[current].tactics)) {
+        for (const ScheduleOptions &schedule : dimension(outcome.candidates[current].schedule)) {
           if (spent > budget)
             return;
-          Candidate candidate = choice.candidates[current];
-          candidate.tactics = tactics;
+          Candidate candidate = outcome.candidates[current];
+          candidate.schedule = schedule;
           candidate.makespans.clear();
           size_t index = evaluate(candidate);
-          if (score(choice.candidates[index]) < score(choice.candidates[best]) - kWorthwhile)
+          if (score(outcome.candidates[index]) < score(outcome.candidates[best]) - kWorthwhile)
             best = index;
         }
         improved |= best != current;
@@ -323,7 +324,7 @@ private:
   const CompileOptions &options;
   const Scope scope;
   std::vector<Dimension> dimensions;
-  Choice choice;
+  AutotuneResult outcome;
   std::map<std::string, size_t> tried; // candidates, by their description
   size_t largest = 0;                  // chunk operations of a program that is tuned; 0: none is
   size_t budget = 0, spent = 0;        // instructions
@@ -331,7 +332,7 @@ private:
 
 } // namespace
 
-std::string Choice::text() const {
+std::string AutotuneResult::text() const {
   std::string text = "chosen by prediction: " + describe(candidates[chosen]) + "\n";
   for (const Candidate &candidate : candidates) {
     text += "  " + describe(candidate) + ":";
@@ -343,15 +344,15 @@ std::string Choice::text() const {
   return text;
 }
 
-bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &asked) {
+bool isAutotuningAsked(const CompileOptions &options, const AutotuneOptions &asked) {
   return asked.protocol || asked.instances || scopeOf(options, asked) != Scope::Nothing;
 }
 
-std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &asked) {
-  std::optional<Choice> choice = Search(options, asked).run(asked);
-  if (choice)
-    options = optionsOf(options, choice->candidates[choice->chosen]);
-  return choice;
+std::optional<AutotuneResult> autotune(CompileOptions &options, const AutotuneOptions &asked) {
+  std::optional<AutotuneResult> outcome = Search(options, asked).run(asked);
+  if (outcome)
+    options = optionsOf(options, outcome->candidates[outcome->chosen]);
+  return outcome;
 }
 
 } // namespace occl::driver

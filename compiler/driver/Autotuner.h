@@ -1,12 +1,12 @@
-// Options that the cost model chooses: protocol and number of instances.
+// Options that the cost model chooses: protocol, number of instances, and how work is scheduled.
 #pragma once
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/driver/Tactics.h"
+#include "compiler/driver/ScheduleOptions.h"
 
 namespace occl::driver {
 
-struct ChoiceOptions {
+struct AutotuneOptions {
   bool protocol = false;
   bool instances = false;
   Tuning tuning = Tuning::Auto;
@@ -20,16 +20,16 @@ struct Candidate {
   /// Leaves out the direct accesses that the options allow.
   bool onlyMessages = false;
   uint32_t instances = 1;
-  Tactics tactics;
-  /// What nobody said of the tactics.
-  Tactics usual;
-  /// By size, in the order of Choice::bytes; empty if it gives no valid plan.
+  ScheduleOptions schedule;
+  /// What the schedule options are where nobody says.
+  ScheduleOptions usual;
+  /// By size, in the order of AutotuneResult::bytes; empty if it gives no valid plan.
   std::vector<topology::Picoseconds> makespans;
   /// One of them follows from the first tiles.
   bool isCutShort = false;
 };
 
-struct Choice {
+struct AutotuneResult {
   std::vector<uint64_t> bytes;
   std::vector<Candidate> candidates;
   size_t chosen = 0;
@@ -39,17 +39,17 @@ struct Choice {
 };
 
 /// Whether there is anything to choose for these options.
-bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &choice);
+bool isAutotuningAsked(const CompileOptions &options, const AutotuneOptions &asked);
 
 /// Compiles with every protocol that is to be chosen among, where direct accesses are allowed with
 /// and without these, with 1, 2, 4, ... instances and as many as the budget of thread blocks, and
-/// with other tactics, one changed at a time, as long as that
+/// with other schedule options, one changed at a time, as long as that
 /// helps. Sets `options` to those with the least predicted makespan on its topology, shared memory
 /// without one (GPUs at a switch if only the local instructions of direct accesses are chosen):
 /// over several sizes, the least geometric mean; of those within half a percent of it
 /// the one with the fewest instances and unusual options. Compiling with the options set gives the
 /// same plan as asking for them. nullopt, after printing errors, if the options as they are give no
 /// plan.
-std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &choice);
+std::optional<AutotuneResult> autotune(CompileOptions &options, const AutotuneOptions &asked);
 
 } // namespace occl::driver

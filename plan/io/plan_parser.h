@@ -19,9 +19,9 @@
 
 namespace occl::plan {
 
-class PlanAssembler {
+class PlanParser {
 public:
-  explicit PlanAssembler(const Limits &limits = {}) : most(limits) {}
+  explicit PlanParser(const Limits &limits = {}) : most(limits) {}
 
   bool null();
   bool boolean(bool value);
@@ -61,7 +61,7 @@ private:
     std::string_view text = {};
   };
   /// Puts a member's value where it belongs.
-  using Setter = bool (*)(PlanAssembler &self, const Scalar &value);
+  using Setter = bool (*)(PlanParser &self, const Scalar &value);
   struct Field;
   struct Shape;
   struct Schema;
@@ -79,15 +79,15 @@ private:
   void finishConnection();
   bool finishTuple(Frame frame);
 
-  static bool setSchemaVersion(PlanAssembler &self, const Scalar &value);
-  static bool setNumRanks(PlanAssembler &self, const Scalar &value);
-  template <auto member> static bool setPlan(PlanAssembler &self, const Scalar &value) {
+  static bool setSchemaVersion(PlanParser &self, const Scalar &value);
+  static bool setNumRanks(PlanParser &self, const Scalar &value);
+  template <auto member> static bool setPlan(PlanParser &self, const Scalar &value) {
     return self.set(value, self.plan.*member);
   }
-  template <auto member> static bool setRank(PlanAssembler &self, const Scalar &value) {
+  template <auto member> static bool setRank(PlanParser &self, const Scalar &value) {
     return self.set(value, self.plan.ranks.back().*member);
   }
-  template <auto member> static bool setInstruction(PlanAssembler &self, const Scalar &value) {
+  template <auto member> static bool setInstruction(PlanParser &self, const Scalar &value) {
     return self.set(value, self.instruction.*member);
   }
   bool set(const Scalar &value, uint32_t &to);

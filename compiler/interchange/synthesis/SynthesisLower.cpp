@@ -28,11 +28,11 @@ struct State {
   uint32_t index = 0;
 };
 
-class Emitter {
+class ChunkLowering {
 public:
-  Emitter(const Algorithm &algorithm, frontend::FileId file, frontend::ChunkEmitter &emitter,
-          frontend::DiagnosticEngine &diagnostics)
-      : algorithm(algorithm), file(file), emitter(emitter), diagnostics(diagnostics) {}
+  ChunkLowering(const Algorithm &algorithm, frontend::FileId file, frontend::ChunkSink &sink,
+                frontend::DiagnosticEngine &diagnostics)
+      : algorithm(algorithm), file(file), sink(sink), diagnostics(diagnostics) {}
 
   std::optional<ProgramInfo> run() {
     if (!placeChunks())
@@ -140,10 +140,10 @@ private:
       uint32_t address = addressNumbers.at(send.address);
       const State source = at(send.source, address);
       frontend::ChunkHandle value =
-          emitter.read({send.source, source.buffer, source.index, 1}, send.place);
+          sink.read({send.source, source.buffer, source.index, 1}, send.place);
       if (before.contains({send.target, address})) {
         uint32_t temporary = scratchSizes[send.target]++;
-        emitter.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, send.place);
+        sink.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, send.place);
         delayed.push_back({&send, temporary});
       } else if (!arrive(send, address, before[{send.source, address}], value)) {
         return false;
@@ -152,7 +152,7 @@ private:
     for (const Delayed &one : delayed) {
       uint32_t address = addressNumbers.at(one.send->address);
       frontend::ChunkHandle value =
-          emitter.read({one.send->target, BufferKind::Scratch, one.temporary, 1}, one.send->place);
+          sink.read({one.send->target, BufferKind::Scratch, one.temporary, 1}, one.send->place);
       if (!arrive(*one.send, address, before[{one.send->source, address}], value))
         return false;
     }
@@ -178,10 +178,10 @@ private:
     ChunkRange old{send.target, target.buffer, target.index, 1};
     ChunkRange fresh = locate(send.target, address);
     if (adds) {
-      frontend::ChunkHandle operands[] = {emitter.read(old, send.place), value};
-      emitter.reduce(operands, fresh, send.place);
+      frontend::ChunkHandle operands[] = {sink.read(old, send.place), value};
+      sink.reduce(operands, fresh, send.place);
     } else {
-      emitter.copy(value, fresh, send.place);
+      sink.copy(value, fresh, send.place);
     }
     target = {std::move(all), fresh.buffer, fresh.index};
     return true;
@@ -215,8 +215,8 @@ private:
                           std::to_string(wanted[key].size()) + " (or others)");
         if (state.buffer == BufferKind::Input) {
           ChunkRange source{rank, BufferKind::Input, state.index, 1};
-          emitter.copy(emitter.read(source, whole()),
-                       {rank, BufferKind::Output, outputIndex[key], 1}, whole());
+          sink.copy(sink.read(source, whole()), {rank, BufferKind::Output, outputIndex[key], 1},
+                    whole());
         }
       }
     return true;
@@ -316,7 +316,7 @@ private:
 
   const Algorithm &algorithm;
   frontend::FileId file;
-  frontend::ChunkEmitter &emitter;
+  frontend::ChunkSink &sink;
   frontend::DiagnosticEngine &diagnostics;
   ProgramInfo info;
   std::map<uint32_t, uint32_t> addressNumbers; // addresses, numbered through in order
@@ -331,9 +331,9 @@ private:
 } // namespace
 
 std::optional<ProgramInfo> emit(const Algorithm &algorithm, frontend::FileId file,
-                                frontend::ChunkEmitter &emitter,
+                                frontend::ChunkSink &sink,
                                 frontend::DiagnosticEngine &diagnostics) {
-  return Emitter(algorithm, file, emitter, diagnostics).run();
+  return ChunkLowering(algorithm, file, sink, diagnostics).run();
 }
 
 } // namespace occl::interchange::synthesis

@@ -1,4 +1,4 @@
-#include "compiler/frontend/ChunkDialectEmitter.h"
+#include "compiler/frontend/ChunkDialectBuilder.h"
 
 #include "compiler/dialect/chunk/Chunk.h"
 
@@ -26,13 +26,13 @@ llvm::SmallVector<int32_t> toSigned(const std::vector<uint32_t> &values) {
 
 } // namespace
 
-ChunkDialectEmitter::ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources,
+ChunkDialectBuilder::ChunkDialectBuilder(mlir::MLIRContext &context, const SourceManager &sources,
                                          FileId mainFile)
     : sources(sources), mainFile(mainFile), builder(&context) {
   context.loadDialect<chunk::ChunkDialect>();
 }
 
-mlir::Location ChunkDialectEmitter::location(SourceRange place) {
+mlir::Location ChunkDialectBuilder::location(SourceRange place) {
   uint64_t key = static_cast<uint64_t>(place.file) << 32 | place.begin;
   auto known = locations.find(key);
   if (known != locations.end())
@@ -45,7 +45,7 @@ mlir::Location ChunkDialectEmitter::location(SourceRange place) {
   return result;
 }
 
-chunk::ChunkOp ChunkDialectEmitter::makeOp(chunk::ChunkOp::Kind kind, const ChunkRange &range,
+chunk::ChunkOp ChunkDialectBuilder::makeOp(chunk::ChunkOp::Kind kind, const ChunkRange &range,
                                            SourceRange place) {
   chunk::ChunkOp op;
   op.kind = kind;
@@ -57,7 +57,7 @@ chunk::ChunkOp ChunkDialectEmitter::makeOp(chunk::ChunkOp::Kind kind, const Chun
   return op;
 }
 
-ChunkHandle ChunkDialectEmitter::store(chunk::ChunkOp::Kind kind, llvm::ArrayRef<ChunkHandle> from,
+ChunkHandle ChunkDialectBuilder::store(chunk::ChunkOp::Kind kind, llvm::ArrayRef<ChunkHandle> from,
                                        const ChunkRange &destination, SourceRange place) {
   if (areHintsNew)
     recordHints();
@@ -67,21 +67,21 @@ ChunkHandle ChunkDialectEmitter::store(chunk::ChunkOp::Kind kind, llvm::ArrayRef
   return chunks.add(op, from);
 }
 
-ChunkHandle ChunkDialectEmitter::read(const ChunkRange &source, SourceRange place) {
+ChunkHandle ChunkDialectBuilder::read(const ChunkRange &source, SourceRange place) {
   return chunks.add(makeOp(chunk::ChunkOp::Kind::Read, source, place), {});
 }
 
-ChunkHandle ChunkDialectEmitter::copy(ChunkHandle source, const ChunkRange &destination,
+ChunkHandle ChunkDialectBuilder::copy(ChunkHandle source, const ChunkRange &destination,
                                       SourceRange place) {
   return store(chunk::ChunkOp::Kind::Copy, source, destination, place);
 }
 
-ChunkHandle ChunkDialectEmitter::reduce(std::span<const ChunkHandle> from,
+ChunkHandle ChunkDialectBuilder::reduce(std::span<const ChunkHandle> from,
                                         const ChunkRange &destination, SourceRange place) {
   return store(chunk::ChunkOp::Kind::Reduce, {from.data(), from.size()}, destination, place);
 }
 
-void ChunkDialectEmitter::recordHints() {
+void ChunkDialectBuilder::recordHints() {
   areHintsNew = false;
   dialect::HintRecord record{hints.parallel, hints.aggregate, hints.sendBlock, hints.recvBlock};
   if (record == dialect::HintRecord()) {
@@ -96,7 +96,7 @@ void ChunkDialectEmitter::recordHints() {
   hint = known->second;
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo &info,
+mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectBuilder::finish(const ProgramInfo &info,
                                                               const std::string &sourceHash) {
   auto module = mlir::OwningOpRef(mlir::ModuleOp::create(builder.getUnknownLoc()));
   builder.setInsertionPointToEnd(module->getBody());

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/diagnostics/Diagnostics.h"
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace occl::interchange {
 
-struct PromiseRequest {
+struct PostconditionRequest {
   /// "name" of a standard collective, "file.coll" with one collective, or "file.coll:name".
   std::string collective;
   /// "name=value", one for each -D: parameters of the collective.
@@ -21,9 +21,8 @@ struct PromiseRequest {
 /// The collective for `ranks` ranks and `chunks` chunks, unless the request's defines say
 /// otherwise. Of the result everything but name, parameters and scratch counts. nullopt after
 /// errors, which are in `diagnostics`.
-std::optional<frontend::ProgramInfo> instantiatePromise(const PromiseRequest &request,
-                                                        uint32_t ranks, uint32_t chunks,
-                                                        frontend::SourceManager &sources,
-                                                        frontend::DiagnosticEngine &diagnostics);
+std::optional<frontend::ProgramInfo>
+instantiatePostcondition(const PostconditionRequest &request, uint32_t ranks, uint32_t chunks,
+                         frontend::SourceManager &sources, frontend::DiagnosticEngine &diagnostics);
 
 } // namespace occl::interchange

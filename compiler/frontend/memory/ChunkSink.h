@@ -22,7 +22,7 @@ struct ChunkRange {
   uint32_t count = 0;
 };
 
-/// A number of the emitter's own: what read, copy or reduce returned.
+/// A number of the sink's own: what read, copy or reduce returned.
 using ChunkHandle = uint32_t;
 
 /// What is asked of the schedule of copies and reductions. Nothing of it changes what they compute.
@@ -37,13 +37,13 @@ struct Hints {
 };
 
 /// Called in the textual order of the program's execution. `place` is the expression that does it.
-class ChunkEmitter {
+class ChunkSink {
 public:
-  virtual ~ChunkEmitter() = default;
+  virtual ~ChunkSink() = default;
   virtual ChunkHandle read(const ChunkRange &source, SourceRange place) = 0;
   virtual ChunkHandle copy(ChunkHandle source, const ChunkRange &destination,
                            SourceRange place) = 0;
-  /// Folds two or more operands from left to right.
+  /// Reduces two or more operands from left to right.
   virtual ChunkHandle reduce(std::span<const ChunkHandle> sources, const ChunkRange &destination,
                              SourceRange place) = 0;
   /// For the copies and reductions that follow; at first none are asked for.
@@ -70,7 +70,7 @@ struct ProgramInfo {
   /// if isStandard.
   std::vector<int32_t> requirements;
   std::string protocol = "simple"; // simple, ll or ll128
-  /// Into how many parts the whole program is cut; the hints that the emitter got contain it.
+  /// Into how many parts the whole program is cut; the hints that the sink got contain it.
   uint32_t instances = 1;
   /// Sizes of a part that this version is for, the last one included.
   uint64_t minBytes = 0;

@@ -3,7 +3,7 @@
 
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/chunk/ChunkProgram.h"
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,10 +17,10 @@
 namespace occl::frontend {
 
 /// Handles are positions in the program. The context and the sources outlive it.
-class ChunkDialectEmitter : public ChunkEmitter {
+class ChunkDialectBuilder : public ChunkSink {
 public:
   /// Loads the chunk dialect. The program is located at `mainFile`, one of `sources`.
-  ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources, FileId mainFile);
+  ChunkDialectBuilder(mlir::MLIRContext &context, const SourceManager &sources, FileId mainFile);
 
   ChunkHandle read(const ChunkRange &source, SourceRange place) override;
   ChunkHandle copy(ChunkHandle source, const ChunkRange &destination, SourceRange place) override;

@@ -1,4 +1,4 @@
-#include "plan/io/assembler.h"
+#include "plan/io/plan_parser.h"
 
 #include "support/suggestion.h"
 #include "support/text_check.h"
@@ -8,7 +8,7 @@
 
 namespace occl::plan {
 
-enum class PlanAssembler::Frame : uint8_t {
+enum class PlanParser::Frame : uint8_t {
   Plan,
   Parameters,
   Files,
@@ -39,7 +39,7 @@ enum class PlanAssembler::Frame : uint8_t {
 
 /// A member of an object: its name and either where its value goes or what object or array it
 /// holds.
-struct PlanAssembler::Field {
+struct PlanParser::Field {
   constexpr Field(std::string_view name, Setter set, bool isRequired = true)
       : name(name), set(set), isRequired(isRequired) {}
   constexpr Field(std::string_view name, Frame child, bool isRequired = true)
@@ -53,7 +53,7 @@ struct PlanAssembler::Field {
 
 /// What an object or array may hold. Objects have fields; arrays have an element kind; tuples are
 /// arrays of minSize to maxSize elements of which number `elementAt`, if any, is an array.
-struct PlanAssembler::Shape {
+struct PlanParser::Shape {
   bool isObject = false;
   std::span<const Field> fields = {};
   Frame element = Frame::None;
@@ -69,7 +69,7 @@ struct PlanAssembler::Shape {
 };
 
 /// The schema of a plan file.
-struct PlanAssembler::Schema {
+struct PlanParser::Schema {
   static constexpr Field planFields[] = {{"schemaVersion", setSchemaVersion},
                                          {"name", setPlan<&Plan::name>},
                                          {"collective", setPlan<&Plan::collective>},
@@ -138,24 +138,20 @@ struct PlanAssembler::Schema {
   }};
 };
 
-const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
+const PlanParser::Shape &PlanParser::shapeOf(Frame frame) {
   return Schema::shapes[static_cast<size_t>(frame)];
 }
 
-bool PlanAssembler::null() { return scalar({Scalar::Type::Null}); }
-bool PlanAssembler::boolean(bool value) { return scalar({Scalar::Type::Bool, value}); }
-bool PlanAssembler::unsignedInteger(uint64_t value) {
-  return scalar({Scalar::Type::Unsigned, value});
-}
-bool PlanAssembler::negativeInteger(int64_t value) {
+bool PlanParser::null() { return scalar({Scalar::Type::Null}); }
+bool PlanParser::boolean(bool value) { return scalar({Scalar::Type::Bool, value}); }
+bool PlanParser::unsignedInteger(uint64_t value) { return scalar({Scalar::Type::Unsigned, value}); }
+bool PlanParser::negativeInteger(int64_t value) {
   return scalar({Scalar::Type::Negative, static_cast<uint64_t>(value)});
 }
-bool PlanAssembler::real() { return scalar({Scalar::Type::Real}); }
-bool PlanAssembler::string(std::string_view value) {
-  return scalar({Scalar::Type::String, 0, value});
-}
+bool PlanParser::real() { return scalar({Scalar::Type::Real}); }
+bool PlanParser::string(std::string_view value) { return scalar({Scalar::Type::String, 0, value}); }
 
-bool PlanAssembler::key(std::string_view name) {
+bool PlanParser::key(std::string_view name) {
   Level &level = levels.back();
   if (level.frame == Frame::Parameters) {
     if (!set({Scalar::Type::String, 0, name}, parameter))
@@ -179,10 +175,11 @@ bool PlanAssembler::key(std::string_view name) {
   std::vector<std::string_view> known;
   for (const Field &field : fields)
     known.push_back(field.name);
-  return fail("unknown key '" + printable(name) + "'" + didYouMean(suggest(name, known)));
+  return fail("unknown key '" + support::printable(name) + "'" +
+              support::didYouMean(support::suggest(name, known)));
 }
 
-bool PlanAssembler::open(bool isObject) {
+bool PlanParser::open(bool isObject) {
   Frame child = Frame::Plan;
   if (isComplete)
     return fail("something follows the plan");
@@ -236,7 +233,7 @@ bool PlanAssembler::open(bool isObject) {
   }
 }
 
-bool PlanAssembler::close() {
+bool PlanParser::close() {
   // Errors about the whole of it are reported at its own place, not at its last element's.
   const Level level = levels.back();
   levels.pop_back();
@@ -251,7 +248,7 @@ bool PlanAssembler::close() {
   return finish(level);
 }
 
-bool PlanAssembler::finish(const Level &level) {
+bool PlanParser::finish(const Level &level) {
   switch (level.frame) {
   case Frame::Instruction:
     return finishInstruction();
@@ -279,12 +276,12 @@ bool PlanAssembler::finish(const Level &level) {
   }
 }
 
-bool PlanAssembler::finishInstruction() {
+bool PlanParser::finishInstruction() {
   builder.addInstruction(instruction, sources, destinations, dependencies);
   return true;
 }
 
-void PlanAssembler::finishConnection() {
+void PlanParser::finishConnection() {
   uint32_t connection = builder.addConnection(tuple[0], tuple[1], ranks);
   if (isCounter)
     builder.markCounter(connection);
@@ -292,7 +289,7 @@ void PlanAssembler::finishConnection() {
     builder.markOrdered(connection);
 }
 
-bool PlanAssembler::finishTuple(Frame frame) {
+bool PlanParser::finishTuple(Frame frame) {
   switch (frame) {
   case Frame::Operand: {
     bool isSource = levels.back().frame == Frame::Sources;
@@ -317,14 +314,14 @@ bool PlanAssembler::finishTuple(Frame frame) {
   }
 }
 
-bool PlanAssembler::beginRank() {
+bool PlanParser::beginRank() {
   if (!hasRoom(plan.ranks.size(), most.ranks, "ranks"))
     return false;
   builder.beginRank({});
   return true;
 }
 
-bool PlanAssembler::beginThreadBlock() {
+bool PlanParser::beginThreadBlock() {
   if (!hasRoom(plan.ranks.back().numThreadBlocks, most.threadBlocks, "thread blocks") ||
       !hasRoom(plan.threadBlocks.size(), most.totalThreadBlocks, "thread blocks in all"))
     return false;
@@ -332,7 +329,7 @@ bool PlanAssembler::beginThreadBlock() {
   return true;
 }
 
-bool PlanAssembler::scalar(const Scalar &value) {
+bool PlanParser::scalar(const Scalar &value) {
   if (levels.empty())
     return fail("expected one object, the plan");
   Level &level = levels.back();
@@ -353,7 +350,7 @@ bool PlanAssembler::scalar(const Scalar &value) {
   return tupleElement(level.frame, index, value);
 }
 
-bool PlanAssembler::parameterField(const Scalar &value) {
+bool PlanParser::parameterField(const Scalar &value) {
   int64_t number = 0;
   if (!set(value, number))
     return false;
@@ -361,7 +358,7 @@ bool PlanAssembler::parameterField(const Scalar &value) {
   return true;
 }
 
-bool PlanAssembler::setSchemaVersion(PlanAssembler &self, const Scalar &value) {
+bool PlanParser::setSchemaVersion(PlanParser &self, const Scalar &value) {
   uint32_t &version = self.plan.schemaVersion;
   if (!self.set(value, version))
     return false;
@@ -372,11 +369,11 @@ bool PlanAssembler::setSchemaVersion(PlanAssembler &self, const Scalar &value) {
 }
 
 /// The builder counts the ranks itself; finish() compares.
-bool PlanAssembler::setNumRanks(PlanAssembler &self, const Scalar &value) {
+bool PlanParser::setNumRanks(PlanParser &self, const Scalar &value) {
   return self.set(value, self.declaredRanks);
 }
 
-bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &value) {
+bool PlanParser::tupleElement(Frame frame, uint32_t index, const Scalar &value) {
   switch (frame) {
   case Frame::Files:
     plan.files.emplace_back();
@@ -411,19 +408,19 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
   }
 }
 
-bool PlanAssembler::hasRoom(size_t used, uint64_t limit, const char *what) {
+bool PlanParser::hasRoom(size_t used, uint64_t limit, const char *what) {
   if (used < limit)
     return true;
   code = ReadCode::AboveLimit;
   return fail("more than " + std::to_string(limit) + " " + what);
 }
 
-bool PlanAssembler::fail(const std::string &what) {
+bool PlanParser::fail(const std::string &what) {
   message = "at " + path() + ": " + what;
   return false;
 }
 
-std::string PlanAssembler::path() const {
+std::string PlanParser::path() const {
   std::string path;
   for (const Level &level : levels) {
     const Shape &shape = shapeOf(level.frame);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "compiler/frontend/memory/ChunkEmitter.h"
+#include "compiler/frontend/memory/ChunkSink.h"
 
 namespace occl::frontend {
 
 /// Makes nothing of what a program does: for callers that ask only whether it is right, or what it
 /// says.
-class NoEmitter : public ChunkEmitter {
+class NullChunkSink : public ChunkSink {
 public:
   ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
   ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }

@@ -1,7 +1,7 @@
-#include "compiler/interchange/common/Promise.h"
+#include "compiler/interchange/common/ImportedPostcondition.h"
 
 #include "compiler/frontend/elaborate/Elaborate.h"
-#include "compiler/frontend/memory/NoEmitter.h"
+#include "compiler/frontend/memory/NullChunkSink.h"
 #include "compiler/frontend/sema/Program.h"
 #include "compiler/frontend/syntax/Parser.h"
 #include "support/suggestion.h"
@@ -20,7 +20,7 @@ constexpr const char *kAlgorithm = "imported__algorithm";
 
 class Instantiation {
 public:
-  Instantiation(const PromiseRequest &request, SourceManager &sources,
+  Instantiation(const PostconditionRequest &request, SourceManager &sources,
                 DiagnosticEngine &diagnostics)
       : request(request), sources(sources), diagnostics(diagnostics) {}
 
@@ -34,10 +34,10 @@ public:
     if (diagnostics.hasErrors())
       return std::nullopt;
     const Module &module = program.main();
-    NoEmitter emitter;
+    NullChunkSink sink;
     ElaborationOptions options;
     options.promiseOnly = true;
-    return elaborate(program, module.algorithms.back(), options, sources, emitter, diagnostics);
+    return elaborate(program, module.algorithms.back(), options, sources, sink, diagnostics);
   }
 
 private:
@@ -96,7 +96,7 @@ private:
     return fail(name.empty() ? where + " declares " + std::to_string(names.size()) +
                                    " collectives; choose one with --implements " + path + ":name"
                              : "there is no collective '" + name + "' in " + where +
-                                   plan::didYouMean(plan::suggest(name, names)));
+                                   support::didYouMean(support::suggest(name, names)));
   }
 
   bool readDefines() {
@@ -110,7 +110,7 @@ private:
         names.push_back(parameter.name);
       if (std::find(names.begin(), names.end(), key) == names.end())
         return fail("-D " + define + ": the collective '" + name + "' has no parameter '" + key +
-                    "'" + plan::didYouMean(plan::suggest(key, names)));
+                    "'" + support::didYouMean(support::suggest(key, names)));
       std::string value = define.substr(equals + 1);
       size_t sign = value.starts_with('-') ? 1 : 0;
       bool isNumber =
@@ -145,7 +145,7 @@ private:
            ") {}\n";
   }
 
-  const PromiseRequest &request;
+  const PostconditionRequest &request;
   SourceManager &sources;
   DiagnosticEngine &diagnostics;
   std::string path, text, name;
@@ -155,9 +155,10 @@ private:
 
 } // namespace
 
-std::optional<ProgramInfo> instantiatePromise(const PromiseRequest &request, uint32_t ranks,
-                                              uint32_t chunks, SourceManager &sources,
-                                              DiagnosticEngine &diagnostics) {
+std::optional<ProgramInfo> instantiatePostcondition(const PostconditionRequest &request,
+                                                    uint32_t ranks, uint32_t chunks,
+                                                    SourceManager &sources,
+                                                    DiagnosticEngine &diagnostics) {
   return Instantiation(request, sources, diagnostics).run(ranks, chunks);
 }
 

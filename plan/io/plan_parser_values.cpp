@@ -1,5 +1,5 @@
-// The values of a plan file: numbers, truth values, texts, names. See assembler.h.
-#include "plan/io/assembler.h"
+// The values of a plan file: numbers, truth values, texts, names. See plan_parser.h.
+#include "plan/io/plan_parser.h"
 #include "plan/model/names.h"
 #include "support/suggestion.h"
 #include "support/text_check.h"
@@ -8,7 +8,7 @@
 
 namespace occl::plan {
 
-template <typename T> bool PlanAssembler::setNumber(const Scalar &value, T &to) {
+template <typename T> bool PlanParser::setNumber(const Scalar &value, T &to) {
   using Limits = std::numeric_limits<T>;
   if (value.type == Scalar::Type::Unsigned && value.bits <= static_cast<uint64_t>(Limits::max())) {
     to = static_cast<T>(value.bits);
@@ -24,24 +24,24 @@ template <typename T> bool PlanAssembler::setNumber(const Scalar &value, T &to) 
                               std::to_string(Limits::max()));
 }
 
-bool PlanAssembler::set(const Scalar &value, bool &to) {
+bool PlanParser::set(const Scalar &value, bool &to) {
   to = value.bits != 0;
   return value.type == Scalar::Type::Bool || wrongType(value, "true or false");
 }
 
-bool PlanAssembler::set(const Scalar &value, std::string &to) {
+bool PlanParser::set(const Scalar &value, std::string &to) {
   if (value.type != Scalar::Type::String)
     return wrongType(value, "a string");
   if (value.text.size() > most.nameLength)
     return fail("the text has " + std::to_string(value.text.size()) + " bytes; at most " +
                 std::to_string(most.nameLength) + " are allowed");
-  if (!isPlainText(value.text))
+  if (!support::isPlainText(value.text))
     return fail("the text holds control characters or is not UTF-8");
   to = value.text;
   return true;
 }
 
-bool PlanAssembler::wrongType(const Scalar &value, const std::string &expected) {
+bool PlanParser::wrongType(const Scalar &value, const std::string &expected) {
   std::string got;
   switch (value.type) {
   case Scalar::Type::Null:
@@ -60,48 +60,48 @@ bool PlanAssembler::wrongType(const Scalar &value, const std::string &expected) 
     got = "a number that is not a 64-bit integer";
     break;
   case Scalar::Type::String:
-    got = "'" + printable(value.text) + "'";
+    got = "'" + support::printable(value.text) + "'";
     break;
   }
   return fail("expected " + expected + ", got " + got);
 }
 
 template <typename Enum>
-bool PlanAssembler::setEnum(const Scalar &value, Enum &to, std::optional<Enum> named,
-                            const char *expected) {
+bool PlanParser::setEnum(const Scalar &value, Enum &to, std::optional<Enum> named,
+                         const char *expected) {
   if (value.type != Scalar::Type::String || !named)
     return wrongType(value, expected);
   to = *named;
   return true;
 }
 
-bool PlanAssembler::set(const Scalar &value, Protocol &to) {
+bool PlanParser::set(const Scalar &value, Protocol &to) {
   return setEnum(value, to, protocolOf(value.text), "\"Simple\", \"LL\" or \"LL128\"");
 }
-bool PlanAssembler::set(const Scalar &value, Opcode &to) {
+bool PlanParser::set(const Scalar &value, Opcode &to) {
   if (setEnum(value, to, opcodeOf(value.text), "the name of an instruction"))
     return true;
   std::vector<std::string_view> names;
   for (unsigned opcode = 0; opcode < kNumOpcodes; ++opcode)
     names.push_back(mnemonic(static_cast<Opcode>(opcode)));
   if (value.type == Scalar::Type::String)
-    message += didYouMean(suggest(value.text, names));
+    message += support::didYouMean(support::suggest(value.text, names));
   return false;
 }
-bool PlanAssembler::set(const Scalar &value, OperandKind &to) {
+bool PlanParser::set(const Scalar &value, OperandKind &to) {
   return setEnum(value, to, operandKindOf(value.text),
                  "\"input\", \"output\", \"scratch\" or \"connection\"");
 }
 
-bool PlanAssembler::setKind(const Scalar &value) {
+bool PlanParser::setKind(const Scalar &value) {
   isOrdered = value.type == Scalar::Type::String && value.text == kOrdered;
   isCounter = value.type == Scalar::Type::String && value.text == kCounter;
   return isOrdered || isCounter || wrongType(value, "\"ordered\" or \"counter\"");
 }
 
-bool PlanAssembler::set(const Scalar &value, uint32_t &to) { return setNumber(value, to); }
-bool PlanAssembler::set(const Scalar &value, uint64_t &to) { return setNumber(value, to); }
-bool PlanAssembler::set(const Scalar &value, int32_t &to) { return setNumber(value, to); }
-bool PlanAssembler::set(const Scalar &value, int64_t &to) { return setNumber(value, to); }
+bool PlanParser::set(const Scalar &value, uint32_t &to) { return setNumber(value, to); }
+bool PlanParser::set(const Scalar &value, uint64_t &to) { return setNumber(value, to); }
+bool PlanParser::set(const Scalar &value, int32_t &to) { return setNumber(value, to); }
+bool PlanParser::set(const Scalar &value, int64_t &to) { return setNumber(value, to); }
 
 } // namespace occl::plan

@@ -1,8 +1,8 @@
 // The schema of a plan file as a sequence of events, in the order in which they are written:
-// emitPlan(plan, emitter) calls an emitter (JSON or CBOR, plan/io/writer.cpp) for each.
-// docs/plan.md describes the schema; plan/io/assembler.h reads it.
+// SchemaWriter(plan, writer).run() calls a writer (JSON or CBOR, plan/io/writer.cpp) for each.
+// docs/plan.md describes the schema; plan/io/plan_parser.h reads it.
 //
-// An emitter has beginObject(size, Layout), beginArray(size, Layout), end(), key(name) and
+// A writer has beginObject(size, Layout), beginArray(size, Layout), end(), key(name) and
 // value(string, bool, uint64_t or int64_t). `size` counts members of an object or elements of an
 // array.
 #pragma once
@@ -16,9 +16,9 @@ namespace occl::plan {
 /// Whether the elements stand on a line each or all on one.
 enum class Layout : uint8_t { Lines, Inline };
 
-template <typename Emitter> class PlanEmitter {
+template <typename Format> class SchemaWriter {
 public:
-  PlanEmitter(const Plan &plan, Emitter &emitter) : plan(plan), out(emitter) {}
+  SchemaWriter(const Plan &plan, Format &writer) : plan(plan), out(writer) {}
 
   void run() {
     out.beginObject(20 + !plan.hasPostcondition + !plan.average + !plan.witnesses.empty(),
@@ -63,12 +63,12 @@ private:
   void emitHeader() {
     field("schemaVersion", plan.schemaVersion);
     // Names of files and of other tools' algorithms can be anything; what is read must be plain.
-    field("name", std::string_view(madePlain(plan.name)));
-    field("collective", std::string_view(madePlain(plan.collective)));
+    field("name", std::string_view(support::madePlain(plan.name)));
+    field("collective", std::string_view(support::madePlain(plan.collective)));
     out.key("parameters");
     out.beginObject(plan.parameters.size(), Layout::Inline);
     for (const auto &[name, value] : plan.parameters) {
-      out.key(madePlain(name));
+      out.key(support::madePlain(name));
       out.value(value);
     }
     out.end();
@@ -91,7 +91,7 @@ private:
 
   void emitSources() {
     list("files", plan.files,
-         [&](const std::string &path) { out.value(std::string_view(madePlain(path))); });
+         [&](const std::string &path) { out.value(std::string_view(support::madePlain(path))); });
     list("locations", plan.locations, [&](const Location &l) {
       tuple({l.file, l.line, l.column});
     });
@@ -194,7 +194,7 @@ private:
   }
 
   const Plan &plan;
-  Emitter &out;
+  Format &out;
 };
 
 } // namespace occl::plan
