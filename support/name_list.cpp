@@ -18,6 +18,7 @@ NameList::NameList(std::string list) {
     Entry entry{list.substr(begin, end - begin), std::nullopt};
     begin = end + 1;
     if (const size_t colon = entry.name.find(':'); colon != std::string::npos) {
+      // What is no number stays 0, so that the entry matches nothing rather than all ports.
       unsigned port = 0; // which no device has
       std::from_chars(entry.name.data() + colon + 1, entry.name.data() + entry.name.size(), port);
       entry.port = port;

@@ -25,6 +25,8 @@ bool isLinkLocal(const sockaddr *address) {
 /// This side's address of a socket that would send there; length 0 if it could not.
 SocketAddress ownSideTowards(const addrinfo &there) {
   SocketAddress own;
+  // A datagram socket is "connected" without a packet being sent: the kernel only looks up the
+  // route, and with it the address that packets there would leave from.
   const int file = socket(there.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (file < 0)
     return own;
@@ -50,6 +52,7 @@ InterfaceChoice InterfaceChoice::fromEnvironment() {
 
 bool isUsable(const ifaddrs &each, const std::string &family) {
   if (!each.ifa_addr || !(each.ifa_flags & IFF_UP))
+    // An address of an interface that is down is listed, too, but cannot be reached.
     return false;
   if (each.ifa_addr->sa_family == AF_INET)
     return family != "AF_INET6";
@@ -91,15 +94,20 @@ SocketAddress interfaceAddress(const std::string &names, const std::string &fami
   ifaddrs *all = nullptr;
   if (getifaddrs(&all) != 0)
     return chosen;
+  // Docker's bridges have addresses that no other machine reaches, so they are taken only if they
+  // are named.
   const NameList choice(names.empty() ? "^lo,docker" : names);
   auto take = [&](auto &&accepts) {
     for (const ifaddrs *each = all; each && chosen.length == 0; each = each->ifa_next)
+      // The first that fits stays: interfaces are listed in the kernel's order, which is the same
+      // in each process of a machine.
       if (isUsable(*each, family) && accepts(*each)) {
         chosen.length =
             each->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
         std::memcpy(&chosen.storage, each->ifa_addr, chosen.length);
       }
   };
+  // Loopback last, and only where nobody has chosen: it serves ranks of one machine.
   take([&](const ifaddrs &each) { return choice.takes(each.ifa_name); });
   if (names.empty())
     take([](const ifaddrs &each) { return (each.ifa_flags & IFF_LOOPBACK) != 0; });
@@ -110,6 +118,8 @@ SocketAddress interfaceAddress(const std::string &names, const std::string &fami
 SocketAddress addressTowards(const std::string &host) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_socktype = SOCK_DGRAM;
+  // Port 9 (discard) is never sent to; a name without a port resolves to nothing that can be
+  // connected.
   if (getaddrinfo(host.c_str(), "9", &wanted, &found) != 0)
     return {};
   SocketAddress own;
@@ -125,23 +135,29 @@ SocketAddress addressTowards(const std::string &host) {
 /// As OCCL listens: at all addresses of both families, if there are both.
 HeldPort HeldPort::hold(std::string &why) {
   HeldPort held;
+  // The port is the kernel's choice (0 in `any`), and it stays bound, so that no other process is
+  // given it before this one listens.
   SocketAddress any;
   any.storage.ss_family = AF_INET6;
   any.length = sizeof(sockaddr_in6);
   held.file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1, no = 0;
   if (held.file >= 0) {
+    // Some systems make IPv6 sockets deaf to IPv4 by default (net.ipv6.bindv6only).
     setsockopt(held.file, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   } else {
     any.storage.ss_family = AF_INET;
     any.length = sizeof(sockaddr_in);
     held.file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   }
+  // With SO_REUSEADDR on both sockets the library can bind the same port again while this one holds
+  // it: neither listens yet.
   if (held.file < 0 || setsockopt(held.file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
       bind(held.file, any.get(), any.length) != 0) {
     why = std::string("no port is free: ") + std::strerror(errno);
     return {};
   }
+  // The kernel has filled in the port only now.
   any.length = sizeof any.storage;
   getsockname(held.file, any.get(), &any.length);
   held.port = ntohs(any.storage.ss_family == AF_INET

@@ -29,6 +29,8 @@ public:
         body(round);
       } catch (...) {
         std::lock_guard lock(mutex);
+        // Which exception is thrown must not depend on the threads' order: the lowest round's is
+        // kept, and the others run to their end all the same.
         if (round < failed) {
           failed = round;
           failure = std::current_exception();
@@ -56,6 +58,7 @@ void setNumThreads(unsigned count) { numThreads = std::max(1u, count); }
 
 void parallelFor(size_t count, uint64_t work, const std::function<void(size_t)> &body) {
   const size_t most = work < kMinWork ? 1 : std::min<size_t>(numThreads, count);
+  // Without threads, exceptions leave at the round that throws them.
   if (most < 2) {
     for (size_t round = 0; round < count; ++round)
       body(round);
@@ -70,6 +73,7 @@ void parallelFor(size_t count, uint64_t work, const std::function<void(size_t)> 
   } catch (const std::system_error &) { // no more threads: then these
   }
   rounds.run();
+  // Joins all: after this nobody else writes `failure`.
   helpers.clear();
   rounds.rethrow();
 }

@@ -17,6 +17,8 @@ std::string numberOf(const char *path) {
 } // namespace
 
 std::string sharedMemoryHost() {
+  // The boot distinguishes machines and reboots; the device of /dev/shm and the namespaces,
+  // containers on one machine that cannot map each other's segments or signal each other.
   std::string boot;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::getline(file, boot);

@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kMaxLength = 64;
 
 size_t editDistance(std::string_view a, std::string_view b) {
+  // Wagner and Fischer's distance with one row of the table: row[j] is that of the first i
+  // characters of `a` and the first j of `b`, `diagonal` what stood to the upper left of it.
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
     row[j] = j;
@@ -30,13 +32,17 @@ std::string suggest(std::string_view name, const std::vector<std::string_view> &
   std::string best;
   if (name.size() > kMaxLength)
     return best;
+  // A third of the letters may be wrong: with more, short names would match anything.
   size_t allowed = (name.size() + 2) / 3;
   for (std::string_view candidate : candidates) {
+    // The lengths differ by more than any number of edits allowed, so the table need not be filled.
     if (candidate.size() > name.size() + allowed || candidate.size() + allowed < name.size())
       continue;
     size_t distance = editDistance(name, candidate);
+    // The name itself is no suggestion, nor is one that shares no letter with what was written.
     if (distance > allowed || distance == 0 || distance >= candidate.size())
       continue;
+    // Only strictly nearer ones replace it, so the first of several at the same distance stays.
     best = candidate;
     allowed = distance - 1;
     if (allowed == 0)

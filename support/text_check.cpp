@@ -13,15 +13,20 @@ size_t sequenceLength(std::string_view text) {
   unsigned lead = byte(0);
   if (lead < 0x80)
     return 1;
+  // 0x80 .. 0xc1 cannot lead: continuation bytes, and sequences of two for what fits in one byte.
+  // Beyond 0xf4 would be code points above 0x10ffff.
   size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4 || text.size() < length)
     return 0;
+  // The lead byte has length + 1 bits of prefix; its other bits are the highest of the code.
   uint32_t code = lead & (0x7fu >> length);
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80)
       return 0;
     code = code << 6 | (byte(i) & 0x3f);
   }
+  // Overlong forms are refused, as they would let one text have several spellings; so are halves of
+  // UTF-16 pairs, which are no characters.
   constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   bool isSurrogate = code >= 0xd800 && code <= 0xdfff;
   return code >= kSmallest[length] && code <= 0x10ffff && !isSurrogate ? length : 0;

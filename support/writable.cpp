@@ -21,6 +21,7 @@ std::string whyNotOpened(const std::string &path, const struct stat &file) {
   if (S_ISDIR(file.st_mode))
     return "it is a directory";
   if (!S_ISREG(file.st_mode))
+    // A pipe or a terminal is not opened: that could block, or end what another process reads.
     return reasonUnless(access(path.c_str(), W_OK) == 0);
   const int opened = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   const std::string reason = reasonUnless(opened >= 0);

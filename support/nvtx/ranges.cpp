@@ -41,6 +41,7 @@ uint32_t addCategory(const char *what, uint32_t rank, uint32_t numRanks) {
   look();
   if (!detail::isAttached.load(std::memory_order_acquire))
     return 0;
+  // The number in the name keeps communicators of the same size apart in a tool's list.
   const uint32_t category = ++last;
   const std::string name = std::string(what) + " " + std::to_string(category) + ", rank " +
                            std::to_string(rank) + " of " + std::to_string(numRanks);

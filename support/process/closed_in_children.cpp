@@ -25,6 +25,8 @@ void beforeFork() { registry().mutex.lock(); }
 void afterForkInParent() { registry().mutex.unlock(); }
 
 void afterForkInChild() {
+  // Between fork and exec only async-signal-safe calls are allowed if there are other threads:
+  // close() is one. The mutex is held by this thread's copy, so nothing here races.
   for (int descriptor : registry().descriptors)
     close(descriptor);
   registry().descriptors.clear(); // whatever has these numbers next is the child's
