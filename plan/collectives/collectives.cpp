@@ -56,6 +56,8 @@ uint64_t outputSize(StandardCollective collective, const Parts &parts) {
 
 int64_t inPlaceOffset(StandardCollective collective, const Parts &parts, uint32_t rank) {
   const CollectiveDefinition &of = definitionOf(collective);
+  // In chunks of the rank's part: where the output has all parts (all-gather), the input lies at
+  // the own one of them; where the input has (reduce-scatter), it is the other way round.
   const auto own = static_cast<int64_t>(rank * parts.part);
   if (of.input == of.output)
     return 0;
@@ -68,7 +70,9 @@ std::optional<Goal> goalOf(StandardCollective collective, const Parts &parts, ui
   if (!needsOutput(collective, parts, rank))
     return std::nullopt;
   const bool isWhole = of.output == BufferSize::Whole;
+  // A collective that cuts up its input (reduce-scatter, scatter) gives rank r the part number r.
   const uint64_t ownPart = of.input == BufferSize::Whole ? rank * parts.part : 0;
+  // One that puts parts side by side has the same chunk of each contributor's part in each of them.
   const uint64_t from = ownPart + (isWhole ? index % parts.part : index);
   if (of.result == Result::Reduced)
     return Goal{true, 0, from};

@@ -10,6 +10,8 @@ enum MajorType : unsigned { Unsigned, Negative, Bytes, Text, Array, Map, Tag, Si
 
 support::Status CborDecoder::run() {
   do {
+    // An item closes all containers that it completes, so at the end of the loop's body `levels`
+    // holds only those that still miss something. The plan itself is the last one that ends.
     itemStart = position;
     if (!item() || !closeFinished()) {
       const std::string &cause = message.empty() ? parser.error() : message;
@@ -26,12 +28,16 @@ bool CborDecoder::item() {
   if (position == bytes.size())
     return fail("the plan is cut off");
   auto first = static_cast<unsigned char>(bytes[position++]);
+  // The initial byte (RFC 8949, 3.): three bits of major type, five of argument or of its width.
   unsigned major = first >> 5, info = first & 31;
+  // A map is counted as twice its size, key and value in turns: an even number left means that the
+  // next one is a key.
   bool isKey = !levels.empty() && levels.back().isMap && levels.back().remaining % 2 == 0;
   if (!levels.empty())
     --levels.back().remaining;
   if (isKey && major != Text)
     return fail("the key is not a text string");
+  // Floats, truth values and null have no argument in the sense of the others.
   if (major == Simple)
     return simple(info);
   uint64_t value = 0;
@@ -41,6 +47,8 @@ bool CborDecoder::item() {
   case Unsigned:
     return parser.unsignedInteger(value);
   case Negative:
+    // The argument is -1 - n, which does not fit into 64 bits with a sign from 2^63 on. No field
+    // takes a number as large, so that it is reported as any number that is not an integer.
     if (value > INT64_MAX)
       return parser.real();
     return parser.negativeInteger(static_cast<int64_t>(~value));
@@ -61,6 +69,8 @@ bool CborDecoder::item() {
 }
 
 bool CborDecoder::argument(unsigned info, uint64_t &value) {
+  // Arguments below 24 stand in the initial byte; 24 to 27 say that 1, 2, 4 or 8 bytes follow, the
+  // highest first. 31 would begin an item of indefinite length.
   if (info < 24) {
     value = info;
     return true;
@@ -82,6 +92,8 @@ bool CborDecoder::simple(unsigned info) {
     return parser.boolean(info == 21);
   case 22:
     return parser.null();
+  // Floats of 16, 32 and 64 bits: their bytes are never read, since the parser refuses every number
+  // that is not an integer.
   case 25:
   case 26:
   case 27:

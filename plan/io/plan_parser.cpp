@@ -153,6 +153,8 @@ bool PlanParser::string(std::string_view value) { return scalar({Scalar::Type::S
 
 bool PlanParser::key(std::string_view name) {
   Level &level = levels.back();
+  // The program's parameters have names that no schema knows; all else has a field in the schema's
+  // table.
   if (level.frame == Frame::Parameters) {
     if (!set({Scalar::Type::String, 0, name}, parameter))
       return false;
@@ -166,11 +168,14 @@ bool PlanParser::key(std::string_view name) {
     if (name != fields[i].name)
       continue;
     level.field = i;
+    // One bit a field: what is given twice would silently overwrite what was checked before, and
+    // what is missing is found when the object is closed.
     if (level.seen >> i & 1)
       return fail("the key is given twice");
     level.seen |= 1u << i;
     return true;
   }
+  // An invalid field, so that path() does not name the one before.
   levels.back().field = static_cast<uint32_t>(fields.size());
   std::vector<std::string_view> known;
   for (const Field &field : fields)
@@ -180,6 +185,9 @@ bool PlanParser::key(std::string_view name) {
 }
 
 bool PlanParser::open(bool isObject) {
+  // Which object or array may stand here, by what the schema says about its parent. Nothing is
+  // stored before that and the limits are checked, so that a file cannot make this allocate for
+  // what no plan has.
   Frame child = Frame::Plan;
   if (isComplete)
     return fail("something follows the plan");
@@ -192,6 +200,7 @@ bool PlanParser::open(bool isObject) {
       child = shape.element;
     else
       child = Frame::None;
+    // Of an array; an object's members have counted their keys.
     if (!shape.isObject && ++parent.index > shape.maxSize)
       return fail("expected at most " + std::to_string(shape.maxSize) + " elements");
   }
@@ -200,6 +209,9 @@ bool PlanParser::open(bool isObject) {
   if (shapeOf(child).isObject != isObject)
     return fail(isObject ? "expected an array, got an object" : "expected an object, got an array");
   levels.push_back({child});
+  // Begins the state of what is collected before it goes into the plan as a whole: an instruction's
+  // operands, a connection's ranks, and so on. Each limit is checked at the begin of the element
+  // that would exceed it.
   switch (child) {
   case Frame::Rank:
     return beginRank();
@@ -212,6 +224,8 @@ bool PlanParser::open(bool isObject) {
     dependencies.clear();
     return hasRoom(plan.instructions.size(), most.instructions, "instructions");
   case Frame::Operand:
+    // The rank is the own one where the file does not say: it has a third element only for buffers
+    // of other ranks.
     operand = {OperandKind::Input, plan.numRanks - 1, 0};
     return hasRoom(sources.size() + destinations.size(), most.operands, "operands") &&
            hasRoom(plan.operands.size() + sources.size() + destinations.size(), most.totalOperands,
@@ -249,6 +263,8 @@ bool PlanParser::close() {
 }
 
 bool PlanParser::finish(const Level &level) {
+  // What was collected goes into the plan in one piece, when it is known to be complete: the flat
+  // arrays of a Plan need all of an instruction's operands side by side.
   switch (level.frame) {
   case Frame::Instruction:
     return finishInstruction();
@@ -268,6 +284,8 @@ bool PlanParser::finish(const Level &level) {
     builder.addRequirement(requirement, contributions);
     return true;
   case Frame::Plan:
+    // numRanks stands before the ranks, so the two can be compared only at the end; nothing was
+    // allocated by the number.
     return declaredRanks == plan.ranks.size() ||
            fail("numRanks is " + std::to_string(declaredRanks) + ", but there are " +
                 std::to_string(plan.ranks.size()) + " ranks");
@@ -292,12 +310,14 @@ void PlanParser::finishConnection() {
 bool PlanParser::finishTuple(Frame frame) {
   switch (frame) {
   case Frame::Operand: {
+    // The level of the operand itself is gone, so the last one is the list that it stood in.
     bool isSource = levels.back().frame == Frame::Sources;
     (isSource ? sources : destinations).push_back(operand);
     return true;
   }
   case Frame::Dependency:
     dependencies.push_back({tuple[0], tuple[1]});
+    // The limit is of those before this one: size() - 1 have been counted in.
     return hasRoom(dependencies.size() - 1, most.dependencies, "dependencies") &&
            hasRoom(plan.dependencies.size() + dependencies.size() - 1, most.totalDependencies,
                    "dependencies in all");
@@ -334,6 +354,8 @@ bool PlanParser::scalar(const Scalar &value) {
     return fail("expected one object, the plan");
   Level &level = levels.back();
   const Shape &shape = shapeOf(level.frame);
+  // Of an object the last key says which field this is, and the field has a setter if a scalar may
+  // stand there at all.
   if (shape.isObject) {
     if (level.frame == Frame::Parameters)
       return parameterField(value);
@@ -342,6 +364,8 @@ bool PlanParser::scalar(const Scalar &value) {
       return field.set(*this, value);
     return wrongType(value, shapeOf(field.child).isObject ? "an object" : "an array");
   }
+  // Counted before it is stored, so that an error of the value names its own place: path() takes
+  // the index before the current one.
   uint32_t index = level.index++;
   if (index >= shape.maxSize)
     return fail("expected at most " + std::to_string(shape.maxSize) + " elements");
@@ -361,6 +385,8 @@ bool PlanParser::parameterField(const Scalar &value) {
 bool PlanParser::setSchemaVersion(PlanParser &self, const Scalar &value) {
   uint32_t &version = self.plan.schemaVersion;
   if (!self.set(value, version))
+    // Checked when it is met and not at the end, as it comes first in a file: what follows may be
+    // another schema.
     return false;
   if (version == kSchemaVersion)
     return true;
@@ -385,12 +411,14 @@ bool PlanParser::tupleElement(Frame frame, uint32_t index, const Scalar &value) 
                    "destinations in all") &&
            set(value, ranks.back());
   case Frame::Operand: {
+    // Kind, index, rank: in this order, since what the third one means depends on the first.
     if (index == 1)
       return set(value, operand.index);
     if (index == 2)
       return set(value, operand.rank);
     if (!set(value, operand.kind))
       return false;
+    // Connections have no rank; what `open` assumed would be taken for the third element.
     if (operand.kind == OperandKind::Connection)
       operand.rank = 0;
     return true;
@@ -400,6 +428,8 @@ bool PlanParser::tupleElement(Frame frame, uint32_t index, const Scalar &value) 
                       : index == 1 ? requirement.outputChunk
                                    : requirement.count);
   case Frame::Connection:
+    // The fourth element, if any, is a word; the third one is the array of destinations, which is
+    // no scalar.
     if (index == 3)
       return setKind(value);
     return set(value, tuple[index]);
@@ -424,6 +454,7 @@ std::string PlanParser::path() const {
   std::string path;
   for (const Level &level : levels) {
     const Shape &shape = shapeOf(level.frame);
+    // Inside `parameters` the names are the file's own.
     if (level.frame == Frame::Parameters && !parameter.empty())
       path += "." + parameter;
     else if (shape.isObject && level.field < shape.fields.size() && level.seen != 0)

@@ -10,6 +10,8 @@ namespace occl::plan {
 
 template <typename T> bool PlanParser::setNumber(const Scalar &value, T &to) {
   using Limits = std::numeric_limits<T>;
+  // Both kinds of integers are compared in a type in which they are exact: a conversion before the
+  // comparison would let 2^32 pass as 0.
   if (value.type == Scalar::Type::Unsigned && value.bits <= static_cast<uint64_t>(Limits::max())) {
     to = static_cast<T>(value.bits);
     return true;
@@ -32,6 +34,7 @@ bool PlanParser::set(const Scalar &value, bool &to) {
 bool PlanParser::set(const Scalar &value, std::string &to) {
   if (value.type != Scalar::Type::String)
     return wrongType(value, "a string");
+  // Before its bytes are copied or looked at: the text is the file's, and as long as that.
   if (value.text.size() > most.nameLength)
     return fail("the text has " + std::to_string(value.text.size()) + " bytes; at most " +
                 std::to_string(most.nameLength) + " are allowed");
@@ -42,6 +45,7 @@ bool PlanParser::set(const Scalar &value, std::string &to) {
 }
 
 bool PlanParser::wrongType(const Scalar &value, const std::string &expected) {
+  // What stands there instead, as far as it may be shown: a text is cut short and made printable.
   std::string got;
   switch (value.type) {
   case Scalar::Type::Null:
@@ -81,6 +85,8 @@ bool PlanParser::set(const Scalar &value, Protocol &to) {
 bool PlanParser::set(const Scalar &value, Opcode &to) {
   if (setEnum(value, to, opcodeOf(value.text), "the name of an instruction"))
     return true;
+  // A misspelt name of an instruction gets a suggestion, as a mistake of people; the other
+  // enumerations have two or three values.
   std::vector<std::string_view> names;
   for (unsigned opcode = 0; opcode < kNumOpcodes; ++opcode)
     names.push_back(mnemonic(static_cast<Opcode>(opcode)));

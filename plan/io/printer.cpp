@@ -23,6 +23,8 @@ std::string ranksText(std::span<const uint32_t> ranks) {
     return "rank " + std::to_string(ranks[0]);
   std::string text = "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
+    // The middle of long lists is left out, but for one that would take no less space than the
+    // dots.
     if (i == kMaxListed && ranks.size() > kMaxListed + 1) {
       i = ranks.size() - 1;
       text += ", ...";
@@ -51,6 +53,7 @@ std::string operandsText(const Plan &plan, std::span<const Operand> operands, ui
                          bool isSource, bool namesRank) {
   std::string text;
   for (size_t i = 0; i < operands.size(); ++i) {
+    // As in ranksText: first ones, dots, the last one.
     if (i == kMaxListed && operands.size() > kMaxListed + 1) {
       i = operands.size() - 1;
       text += isSource ? " + ..." : ", ...";
@@ -81,6 +84,8 @@ void printHead(const Plan &plan, std::ostream &out) {
 void printBlock(const Plan &plan, std::ostream &out, const RankPlan &rank, uint32_t number,
                 const PlanNotes *notes) {
   const ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + number];
+  // The notes, if any, stand behind what they are about: on the line of the thread block here, on a
+  // line of their own below each instruction.
   out << "  thread block " << number << ":";
   if (notes)
     out << " " << notes->ofBlock(rank.firstThreadBlock + number);
@@ -139,12 +144,16 @@ std::string describeLocation(const Plan &plan, uint32_t location) {
 
 std::string describeAction(const Plan &plan, const Instruction &instruction) {
   std::string name = mnemonic(instruction.opcode);
+  // Only a loadReduceStore has operands in several ranks' buffers; naming the rank elsewhere would
+  // repeat the head of the section in each line.
   bool namesRank = instruction.opcode == Opcode::LoadReduceStore;
   auto text = [&](std::span<const Operand> operands, bool isSource) {
     return operandsText(plan, operands, instruction.count, isSource, namesRank);
   };
   std::string sources = text(plan.sourcesOf(instruction), true);
   std::string destinations = text(plan.destinationsOf(instruction), false);
+  // Control instructions move nothing, so that "sources -> destinations" would say nothing: a
+  // signal has only a receiver, a wait only what it counts.
   if (instruction.opcode == Opcode::Signal)
     return name + " to " + destinations;
   if (instruction.opcode == Opcode::Wait)

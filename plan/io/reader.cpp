@@ -51,6 +51,8 @@ support::Status failure(const std::string &text, ReadCode code) {
 
 support::Status parseJson(std::string_view bytes, PlanParser &parser, const std::string &origin) {
   JsonEvents events(parser);
+  // nlohmann's parser, fed through events, so that no document is built. It stops at an error of
+  // its own, or when an event function returns false: then the schema's parser knows what is wrong.
   if (json::sax_parse(bytes.begin(), bytes.end(), &events))
     return {};
   if (events.syntaxError.empty())
@@ -66,6 +68,8 @@ support::Status parseCbor(std::string_view bytes, PlanParser &parser, const std:
 
 /// `origin` begins every message.
 support::Status parse(std::string_view bytes, PlanParser &parser, const std::string &origin) {
+  // JSON plans are written by people as well, so that spaces before them are allowed; a CBOR map
+  // has major type 5 in the upper three bits of its first byte.
   size_t start = bytes.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos && bytes[start] == '{')
     return parseJson(bytes, parser, origin);
@@ -92,6 +96,7 @@ support::Expected<Plan> readPlan(std::string_view bytes, const std::string &orig
 }
 
 support::Expected<Plan> readPlanFile(const std::string &path, const Limits &limits) {
+  // A pipe or a device could block or never end, and has no size to check.
   std::error_code problem;
   if (!std::filesystem::is_regular_file(path, problem))
     return failure(path + ": there is no such file, or it is not a regular file",
@@ -102,6 +107,8 @@ support::Expected<Plan> readPlanFile(const std::string &path, const Limits &limi
                        " bytes or cannot be read",
                    ReadCode::Unreadable);
   std::ifstream file(path, std::ios::binary);
+  // One allocation, bounded by the limit above; what the file says of itself is not believed before
+  // it is parsed.
   try {
     std::string bytes(size, '\0');
     file.read(bytes.data(), static_cast<std::streamsize>(size));

@@ -126,6 +126,7 @@ private:
   }
 
   /// Members that have their default value are left out.
+  // The number of members goes first, as CBOR needs it; so it repeats the conditions below.
   void emitInstruction(const Instruction &i, uint32_t rank) {
     bool hasLocation = i.location != kNoLocation;
     out.beginObject(1 + (i.numSources != 0) + (i.numDestinations != 0) + (i.count != 0) +
@@ -140,6 +141,7 @@ private:
     emitUnlessZero("value", i.value);
     if (i.final)
       field("final", true);
+    // Dependencies are of the own rank, so that two numbers name one.
     if (i.numDependencies != 0) {
       out.key("after");
       out.beginArray(i.numDependencies, Layout::Inline);
@@ -158,11 +160,14 @@ private:
   }
 
   void emitOperands(const char *key, std::span<const Operand> operands, uint32_t rank) {
+    // Nothing, rather than an empty list, as for all members with a default value.
     if (operands.empty())
       return;
     out.key(key);
     out.beginArray(operands.size(), Layout::Inline);
     for (const Operand &operand : operands) {
+      // An operand's rank is left out where it is the rank's own, which is nearly always;
+      // connections have none.
       bool isOwn = operand.rank == (operand.kind == OperandKind::Connection ? 0 : rank);
       out.beginArray(isOwn ? 2 : 3, Layout::Inline);
       out.value(nameOf(operand.kind));

@@ -26,6 +26,7 @@ public:
     bytes[used++] = byte;
   }
   void put(std::string_view text) {
+    // What does not fit at all goes past the buffer: copying it in pieces would gain nothing.
     if (text.size() > kSize - used) {
       flush();
       if (text.size() > kSize) {
@@ -57,6 +58,8 @@ public:
   void end() {
     Level level = levels.back();
     levels.pop_back();
+    // The closing bracket of an empty list stands behind the opening one; nothing was separated in
+    // it.
     if (level.layout == Layout::Lines && !level.isEmpty)
       newLine();
     out.put(level.close);
@@ -96,6 +99,7 @@ private:
 
   /// What stands between the previous key or element and the next one.
   void separate() {
+    // A value behind its key is no further member, and the plan itself has nothing before it.
     if (std::exchange(afterKey, false) || levels.empty())
       return;
     Level &level = levels.back();
@@ -116,6 +120,8 @@ private:
   }
 
   void quote(std::string_view text) {
+    // Almost all texts of a plan are plain ASCII: only the others take the way through the JSON
+    // library, with '?' for what is not UTF-8.
     auto isPlain = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
     if (std::all_of(text.begin(), text.end(), isPlain)) {
       out.put('"');
@@ -163,6 +169,8 @@ public:
 private:
   /// A data item's first bytes: major type and argument, in the shortest form.
   void head(unsigned majorType, uint64_t argument) {
+    // The shortest form is the canonical one (RFC 8949, 4.2.1): without it, the same plan could
+    // have several encodings, and hashes of files would differ.
     unsigned first = majorType << 5;
     unsigned width = argument < 24         ? 0
                      : argument <= 0xff    ? 1
@@ -173,6 +181,7 @@ private:
       out.put(static_cast<char>(first | argument));
       return;
     }
+    // Codes 24 to 27 announce 1, 2, 4 and 8 bytes; the highest byte comes first.
     unsigned code = width == 1 ? 24 : width == 2 ? 25 : width == 4 ? 26 : 27;
     out.put(static_cast<char>(first | code));
     for (unsigned byte = width; byte-- > 0;)
@@ -203,6 +212,8 @@ support::Status writePlan(const Plan &plan, Format format, std::ostream &out) {
 
 StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
   std::error_code failure;
+  // Links are followed, so that the file behind one is replaced and the link stays; pipes and
+  // devices are written to as they are, for there is nothing to replace.
   std::filesystem::file_status old = std::filesystem::status(this->path, failure);
   const bool isThere = std::filesystem::exists(old);
   isSpecial = isThere && !std::filesystem::is_regular_file(old);
@@ -210,6 +221,8 @@ StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
     place = std::filesystem::canonical(this->path, failure).string();
   if (place.empty()) // a link may lead to what is to be made
     place = linkTarget(this->path);
+  // In the same folder as the plan, since only within a file system a rename is atomic: readers see
+  // the old plan or the new one.
   draft = isSpecial ? place : place + ".partial";
 }
 
@@ -231,9 +244,11 @@ support::Status StagedPlanFile::writeDraft(const Plan &plan) {
     return support::Status::error("cannot open '" + path + "' for writing: " +
                                   (why.empty() ? "check folder and permissions" : why));
   }
+  // From here on the destructor removes the draft.
   isWritten = true;
   Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
   support::Status status = writePlan(plan, format, file);
+  // Errors of the last buffer show only when the file is closed.
   file.close();
   return status && file ? support::Status() : cannotWrite();
 }
@@ -243,10 +258,12 @@ support::Status StagedPlanFile::publish(const Plan &plan) {
     return writeDraft(plan);
   if (!result)
     return result;
+  // What replaces a file keeps who may read it.
   std::error_code failure;
   if (const auto old = std::filesystem::status(place, failure); std::filesystem::exists(old))
     std::filesystem::permissions(draft, old.permissions(), failure);
   std::filesystem::rename(draft, place, failure);
+  // After the rename there is no draft to remove.
   isWritten = static_cast<bool>(failure);
   return failure ? cannotWrite() : support::Status();
 }

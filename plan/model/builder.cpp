@@ -54,6 +54,8 @@ void PlanBuilder::beginThreadBlock() {
 uint32_t PlanBuilder::addInstruction(Instruction instruction, std::span<const Operand> sources,
                                      std::span<const Operand> destinations,
                                      std::span<const Dependency> dependencies) {
+  // Sources and destinations lie behind each other in one array, which is what
+  // Instruction::firstOperand and the two numbers mean.
   instruction.firstOperand = append(plan.operands, sources);
   append(plan.operands, destinations);
   instruction.firstDependency = append(plan.dependencies, dependencies);

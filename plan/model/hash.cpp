@@ -27,6 +27,8 @@ private:
 };
 
 void addHeader(Hasher &hasher, const Plan &plan) {
+  // The hash is of what the plan does. Files and locations are left out: the same program in
+  // another folder is the same plan.
   hasher.add(plan.name);
   hasher.add(plan.collective);
   hasher.add(plan.parameters.size());
@@ -38,6 +40,8 @@ void addHeader(Hasher &hasher, const Plan &plan) {
   hasher.addAll(plan.schemaVersion, plan.numRanks, plan.partChunks, plan.root, plan.outOfPlace,
                 plan.inPlace, plan.uniformChunks, plan.hasPostcondition, plan.average,
                 plan.protocol, plan.depth, plan.minBytes, plan.maxBytes);
+  // The lengths of all arrays, so that elements cannot move from the end of one to the begin of the
+  // next with the same sequence of words.
   hasher.addAll(plan.ranks.size(), plan.threadBlocks.size(), plan.instructions.size(),
                 plan.operands.size(), plan.dependencies.size(), plan.connections.size(),
                 plan.destinations.size(), plan.requirements.size(), plan.contributions.size());
@@ -46,6 +50,8 @@ void addHeader(Hasher &hasher, const Plan &plan) {
 } // namespace
 
 uint64_t hashPlan(const Plan &plan) {
+  // Small fields share a word, as each word costs a mixing. The order of the fields is part of the
+  // hash: ranks of different builds would refuse each other's plans if it changed.
   Hasher hasher;
   addHeader(hasher, plan);
   for (const RankPlan &r : plan.ranks)
@@ -54,6 +60,7 @@ uint64_t hashPlan(const Plan &plan) {
   for (const ThreadBlock &b : plan.threadBlocks)
     hasher.addAll(b.firstInstruction, b.numInstructions);
   for (const Instruction &i : plan.instructions)
+    // The location is left out, as above; it moves with every line that is put before it.
     hasher.addAll(uint64_t{static_cast<uint8_t>(i.opcode)} << 8 | i.final,
                   uint64_t{i.numSources} << 32 | uint64_t{i.numDestinations} << 16 |
                       i.numDependencies,

@@ -19,6 +19,8 @@ template <class Visit> void forEachInstruction(const Plan &plan, Visit visit) {
 } // namespace
 
 std::vector<Message> messagesOf(const Plan &plan) {
+  // Number k of a connection's senders has sent its message k: a connection is a FIFO, and one
+  // thread block owns its sending end, whose instructions are in order.
   std::vector<std::vector<uint32_t>> senders(plan.connections.size());
   forEachInstruction(plan, [&](uint32_t, uint32_t i) {
     for (const Operand &operand : plan.destinationsOf(plan.instructions[i]))
@@ -27,6 +29,8 @@ std::vector<Message> messagesOf(const Plan &plan) {
   });
 
   std::vector<Message> messages;
+  // A multicast has receivers on several ranks, each of which takes the messages from the first one
+  // on.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> taken; // by connection and rank
   forEachInstruction(plan, [&](uint32_t rank, uint32_t i) {
     const Instruction &instruction = plan.instructions[i];
@@ -34,7 +38,9 @@ std::vector<Message> messagesOf(const Plan &plan) {
       if (operand.kind != OperandKind::Connection)
         continue;
       const bool isSignal = plan.connections[operand.index].isCounter;
+      // Signals are counted, not queued: a wait for n waits for the n-th and takes none away.
       const uint32_t number = isSignal ? instruction.value - 1 : taken[{operand.index, rank}]++;
+      // A plan that was not verified may receive what nobody sends; then there is no such message.
       if (number < senders[operand.index].size())
         messages.push_back(
             {senders[operand.index][number], i, rank, operand.index, number, isSignal});

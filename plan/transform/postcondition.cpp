@@ -9,6 +9,8 @@ std::string number(uint64_t value) { return std::to_string(value); }
 support::Status checkBuffers(const Plan &plan, const Plan &model, uint32_t factor) {
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     const RankPlan &rank = plan.ranks[r], &expected = model.ranks[r];
+    // In the other's collective a chunk is `factor` chunks here: the number of parts must be the
+    // same, not the number of chunks.
     uint64_t input = uint64_t{expected.inputChunks} * factor;
     uint64_t output = uint64_t{expected.outputChunks} * factor;
     if (rank.inputChunks == input && rank.outputChunks == output)
@@ -22,6 +24,7 @@ support::Status checkBuffers(const Plan &plan, const Plan &model, uint32_t facto
 }
 
 support::Status checkSameShape(const Plan &plan, const Plan &model) {
+  // From the general to the particular: each message makes sense only if those before do not apply.
   if (!model.hasPostcondition)
     return support::Status::error("'" + model.name +
                                   "' has no postcondition to prove anything against");
@@ -33,6 +36,7 @@ support::Status checkSameShape(const Plan &plan, const Plan &model) {
     return support::Status::error(
         "'" + plan.name + "' cuts a part into " + number(plan.partChunks) + " chunks, " +
         model.collective + " into " + number(model.partChunks) + ", which does not divide that");
+  // Valid for some mode in common, or nothing would be left to be proved.
   if (!(plan.outOfPlace && model.outOfPlace) && !(plan.inPlace && model.inPlace))
     return support::Status::error("one of '" + plan.name + "' and " + model.collective +
                                   " is for in place only, the other one for out of place only");
@@ -51,12 +55,16 @@ bool isOfWholeParts(const Plan &plan, const Requirement &requirement) {
 } // namespace
 
 support::Status adoptPostcondition(Plan &plan, const Plan &model) {
+  // Neither plan is verified yet, so even the arrays need not have the sizes that the header
+  // claims.
   if (plan.ranks.size() != plan.numRanks || model.ranks.size() != model.numRanks ||
       model.partChunks == 0)
     return support::Status::error("'" + plan.name + "' or '" + model.name + "' is no plan");
   if (support::Status status = checkSameShape(plan, model); !status)
     return status;
   uint32_t factor = plan.partChunks / model.partChunks;
+  // The promise is the model's; of the modes and sizes that a plan is valid for, both have to
+  // agree.
   plan.collective = model.collective;
   plan.root = model.root;
   plan.hasPostcondition = true;
@@ -64,10 +72,14 @@ support::Status adoptPostcondition(Plan &plan, const Plan &model) {
   plan.inPlace = plan.inPlace && model.inPlace;
   plan.uniformChunks = plan.uniformChunks || model.uniformChunks;
   for (uint32_t r = 0; r < plan.numRanks; ++r)
+    // In chunks, as all offsets; the sizes were compared above.
     plan.ranks[r].inPlaceOffset =
         static_cast<int32_t>(int64_t{model.ranks[r].inPlaceOffset} * factor);
   plan.requirements = model.requirements;
   plan.contributions = model.contributions;
+  // A requirement of chunks [c, c + n) becomes one of the finer chunks [c * factor, (c + n) *
+  // factor). They hold the same bytes only as long as all chunks have the same size, unless the
+  // requirement is about whole parts, whose bounds do not depend on how they are cut.
   for (Requirement &requirement : plan.requirements) {
     if (factor > 1 && !isOfWholeParts(model, requirement))
       plan.uniformChunks = true;

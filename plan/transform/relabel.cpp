@@ -14,6 +14,9 @@ class Relabelling {
 public:
   Relabelling(const Plan &plan, uint32_t root, uint32_t numIslands)
       : plan(plan), root(root), newRanks(plan.numRanks), oldRanks(plan.numRanks) {
+    // Islands are turned among themselves, and ranks within each island, so that the old root comes
+    // to lie on the new one while neighbours within an island stay in one island: the plan's
+    // traffic over the network does not change.
     const uint32_t size = plan.numRanks / numIslands; // of an island
     for (uint32_t old = 0; old < plan.numRanks; ++old) {
       const uint32_t island = old / size + root / size + numIslands - plan.root / size;
@@ -24,6 +27,8 @@ public:
   }
 
   support::Expected<Plan> run() && {
+    // In the order in which a PlanBuilder wants it: connections before ranks, as instructions name
+    // them by index, and indices stay. Ranks go in their new order.
     copyHeader();
     for (const Connection &connection : plan.connections)
       addConnection(connection);
@@ -37,6 +42,8 @@ public:
         place.rank = newRank(place.rank);
       builder.addWitness(places);
     }
+    // An instruction over the parts of several ranks at once has no contiguous range any more, once
+    // the parts are permuted.
     if (isTorn)
       return support::Status::error(
           "plan " + plan.name + " of " + plan.collective + " cannot be relabelled for root " +
@@ -52,6 +59,8 @@ private:
   void copyHeader() {
     Plan &header = builder.header();
     plan::copyHeader(plan, header);
+    // The root is a parameter of most programs; a plan that says another root than it has would
+    // puzzle its readers.
     for (auto &[name, value] : header.parameters)
       if (name == "root")
         value = root;
@@ -62,6 +71,7 @@ private:
     std::vector<uint32_t> destinations;
     for (uint32_t destination : plan.destinationsOf(connection))
       destinations.push_back(newRank(destination));
+    // Destinations ascend in a plan (verified), and a permutation does not keep that.
     std::ranges::sort(destinations);
     if (connection.isCounter) {
       builder.addCounter(newRank(connection.source), destinations);
@@ -79,6 +89,7 @@ private:
     builder.beginRank(sizes);
     for (const ThreadBlock &block : plan.threadBlocksOf(rank)) {
       builder.beginThreadBlock();
+      // Dependencies are between thread blocks of the rank by number, which move together with it.
       for (const Instruction &instruction : plan.instructionsOf(block)) {
         std::vector<Operand> sources = operands(instruction, plan.sourcesOf(instruction));
         std::vector<Operand> destinations = operands(instruction, plan.destinationsOf(instruction));
@@ -123,6 +134,8 @@ private:
     for (Operand &operand : result) {
       if (operand.kind == OperandKind::Connection)
         continue;
+      // Only a buffer with a part for each rank has its parts permuted; scratch and single parts
+      // stay as they are.
       const RankPlan &owner = plan.ranks[operand.rank];
       if ((operand.kind == OperandKind::Input && hasParts(owner.inputChunks)) ||
           (operand.kind == OperandKind::Output && hasParts(owner.outputChunks)))
@@ -171,6 +184,7 @@ support::Expected<Plan> relabelled(const Plan &plan, uint32_t root, uint32_t num
   const std::string &of = plan.collective;
   if (of != "broadcast" && of != "reduce" && of != "gather" && of != "scatter")
     return support::Status::error("a plan of " + of + " has no root");
+  // Nothing to do; and the plan keeps its bytes, so that its hash does.
   if (root == plan.root)
     return plan;
   return Relabelling(plan, root, numIslands).run();

@@ -22,12 +22,18 @@ public:
 
   /// Why it cannot be; empty if it can.
   std::string obstacle() const {
+    // Each piece of the data has its own copy of every chunk, so a chunk's size must not matter:
+    // with chunks of unequal size the pieces would not end where the promise says.
     if (plan.uniformChunks)
       return "its chunks may end in places of another size";
+    // A piece takes partChunks chunks out of each part, which needs buffers and offsets in whole
+    // parts.
     for (const RankPlan &rank : plan.ranks) {
       if (rank.inputChunks % plan.partChunks != 0 || rank.outputChunks % plan.partChunks != 0 ||
           rank.inPlaceOffset % static_cast<int32_t>(plan.partChunks) != 0)
         return "a buffer is not a whole number of parts";
+      // What grows by the factor `rounds` must stay within a plan's limits: the result is verified
+      // as any other plan, but this names the reason.
       if (exceeds(rank.numThreadBlocks, limits::kMaxThreadBlocks) ||
           exceeds(std::max({rank.inputChunks, rank.outputChunks, rank.scratchChunks}),
                   limits::kMaxChunks))
@@ -47,6 +53,8 @@ public:
   Plan run() && {
     copyHeader(plan, builder.header());
     builder.header().partChunks = plan.partChunks * rounds;
+    // All connections of round 0 come first, then all of round 1: so connection c of round i is c +
+    // i * numConnections, wherever it is named.
     for (uint32_t i = 0; i < rounds; ++i)
       for (const Connection &connection : plan.connections)
         addConnection(connection, i);
@@ -54,6 +62,8 @@ public:
       addRank(rank);
     for (const Requirement &requirement : plan.requirements)
       addRequirement(requirement);
+    // Witnesses are orders between instructions, which hold in each round by itself: rounds share
+    // no connection and no thread block.
     for (uint32_t i = 0; i < rounds; ++i)
       for (const Witness &witness : plan.witnesses)
         addWitness(witness, i);
@@ -103,6 +113,8 @@ private:
     sizes.scratchChunks *= rounds;
     sizes.inPlaceOffset *= static_cast<int32_t>(rounds);
     builder.beginRank(sizes);
+    // Thread blocks likewise: number b of round i is b + i * numThreadBlocks. Each round has blocks
+    // of its own, so that one that waits does not hold up the others.
     for (uint32_t i = 0; i < rounds; ++i)
       for (const ThreadBlock &block : plan.threadBlocksOf(rank))
         addBlock(rank, block, i);
@@ -118,6 +130,8 @@ private:
       for (Dependency &dependency : dependencies)
         dependency.threadBlock += i * rank.numThreadBlocks;
       if (instruction.count != 0)
+        // The extent says which chunk of a part this is, from which its size follows: in the finer
+        // cut, that of its own round.
         instruction.extent = chunkIn(i, instruction.extent % plan.partChunks);
       builder.addInstruction(instruction, sources, destinations, dependencies);
     }
@@ -126,6 +140,8 @@ private:
   std::vector<Operand> operandsIn(uint32_t i, const RankPlan &rank,
                                   std::span<const Operand> old) const {
     std::vector<Operand> operands(old.begin(), old.end());
+    // Each round has its own range of everything: connections, scratch behind that of the round
+    // before, and its share of each part of input and output.
     for (Operand &operand : operands)
       switch (operand.kind) {
       case OperandKind::Connection:

@@ -54,6 +54,8 @@ public:
     if (Finding finding = verify::checkWitnesses(network, known))
       return finding;
     const Plan &plan = network.plan;
+    // Each alias mode is proved by itself: input and output share memory in one and not in the
+    // other.
     for (AliasMode mode : {AliasMode::OutOfPlace, AliasMode::InPlace})
       if (mode == AliasMode::OutOfPlace ? plan.outOfPlace : plan.inPlace)
         addMode(mode);
@@ -62,12 +64,15 @@ public:
         facts.smallestDepth = verify::smallestDepth(network, plan.depth);
         return Finding();
       });
+    // Proofs run side by side, but the first in their order is reported, so that the same plan
+    // always gives the same error. One that begins behind a known finding is skipped.
     std::vector<Finding> findings(proofs.size());
     std::atomic<size_t> first =
         proofs.size(); // that has found something: later ones need not begin
     support::parallelFor(proofs.size(), plan.instructions.size(), [&](size_t i) {
       if (i > first || !(findings[i] = proofs[i]()))
         return;
+      // The smallest index wins: a compare-exchange that loses to a smaller one leaves it.
       for (size_t before = first; i < before && !first.compare_exchange_weak(before, i);) {
       }
     });
@@ -111,6 +116,8 @@ void count(const verify::Network &network, VerifyFacts &facts) {
 }
 
 VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
+  // In this order, as each proof relies on the ones before: indices in range, then who receives
+  // what, then one complete execution, by which lifetimes, races and values are checked.
   if (Finding finding = verify::checkShape(plan, options.limits))
     return {finding, {}};
   verify::Network network(plan);
@@ -151,6 +158,7 @@ VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
 
 std::string VerifyResult::text() const {
   if (isOk())
+    // One sentence for people and for logs; parts that say nothing are left out.
     return "proved " + modesText(facts) + (facts.result ? "" : kNoResult) + ": " +
            counted(facts.instructions, "instruction", "instructions") + ", " +
            counted(facts.messages, "message", "messages") + " on " +
@@ -161,6 +169,8 @@ std::string VerifyResult::text() const {
            (facts.smallestDepth == 0
                 ? ""
                 : "; depth " + std::to_string(facts.smallestDepth) + " suffices");
+  // The kind of error first, then where it applies: mode, place, message, code, and the witness a
+  // line each.
   std::string text = nameOf(error->proof());
   if (error->mode)
     text += *error->mode == AliasMode::InPlace ? " (in place)" : " (out of place)";

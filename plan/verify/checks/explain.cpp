@@ -32,6 +32,8 @@ public:
       if (found == paths.end())
         continue;
       used.push_back(steps[i]);
+      // The number of ways doubles at each join of a damaged plan, so it saturates rather than
+      // wraps around.
       uint64_t &paths = this->paths[steps[i].source];
       paths = std::min<uint64_t>(paths + this->paths[steps[i].result], ~0u);
     }
@@ -47,6 +49,8 @@ public:
 
   /// The first result in which the entry value of `location` is counted more than once.
   uint32_t firstDouble(uint32_t location) const {
+    // As in the constructor, but for one contribution alone, forwards: counts are exact as long as
+    // none exceeds 1, and at the first that does the search ends.
     std::unordered_map<uint32_t, uint64_t> counts = {{location | Symbolic::kEntry, 1}};
     for (const Step &step : used) {
       auto source = counts.find(step.source);
@@ -69,10 +73,14 @@ public:
       if (step.source != entry && !cameFrom.contains(step.source))
         continue;
       if (step.result != result) {
+        // One way for each result is enough to show how the value came there; the first that is
+        // found is the earliest.
         cameFrom.try_emplace(step.result, step.source);
         continue;
       }
       ways.emplace_back();
+      // Back from the join to the entry, by the sources that were remembered, which is the wrong
+      // order for a reader.
       for (uint32_t at = step.source; at != entry; at = cameFrom[at])
         ways.back().push_back(at);
       std::reverse(ways.back().begin(), ways.back().end());
@@ -82,6 +90,8 @@ public:
 
   /// The results that went into the root with the most steps behind each other, in order.
   std::vector<uint32_t> longestWay() const {
+    // The steps are in the order of execution, so every source's length is final when it is asked
+    // for.
     std::unordered_map<uint32_t, std::pair<uint32_t, uint32_t>> longest; // length, source
     for (const Step &step : used) {
       uint32_t length = longest.contains(step.source) ? longest[step.source].first + 1 : 1;
@@ -112,10 +122,14 @@ public:
   Explainer(const Plan &plan, const Symbolic &symbolic, const std::vector<Step> &steps,
             uint32_t result, const std::vector<Contribution> &expected)
       : plan(plan), symbolic(symbolic), ancestry(steps, result), result(result) {
+    // What is promised minus what is there: 0 where both agree, negative where something is
+    // missing, positive where it is doubled or does not belong there.
     for (const Contribution &contribution : expected) {
       --surplus[{contribution.rank, contribution.chunk}];
       isExpected.insert({contribution.rank, contribution.chunk});
     }
+    // Locations are numbered rank by rank; what a location held at entry is an input chunk of one
+    // of them.
     ancestry.forEachEntry([&](uint32_t location, uint64_t number) {
       uint32_t rank = 0;
       while (location >= symbolic.locations().begin(rank + 1))
@@ -129,6 +143,8 @@ public:
   Explanation run() {
     uint32_t numWrong = 0;
     for (const auto &[key, number] : surplus) {
+      // A wrong plan is often wrong in thousands of contributions of the same kind; the first ones
+      // tell the reason.
       if (number == 0 || ++numWrong > kMaxNamed)
         continue;
       if (number < 0)
@@ -181,6 +197,7 @@ private:
 
   void show(const std::string &before, const std::vector<uint32_t> &way) {
     for (size_t i = 0; i < way.size(); ++i) {
+      // Both ends of a long way say more than its middle.
       if (i == kMaxWay / 2 && way.size() > kMaxWay) {
         size_t cut = way.size() - kMaxWay;
         explanation.witness.push_back({"... and " + std::to_string(cut) + " more ..."});

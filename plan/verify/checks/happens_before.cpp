@@ -20,6 +20,8 @@ constexpr uint64_t kJoinBudget = 1ull << 31;
 PathSearch::PathSearch(const Network &network, const Execution &execution)
     : plan(network.plan), network(network), rankInOrder(plan.instructions.size()),
       reached(plan.threadBlocks.size()), budget(kSearchBudget) {
+  // The position of each instruction in one possible execution. All that can precede an instruction
+  // in every execution precedes it in this one, which bounds how far back a search has to look.
   for (uint32_t i = 0; i < execution.order.size(); ++i)
     rankInOrder[execution.order[i]] = i;
   for (const Connection &connection : plan.connections)
@@ -39,17 +41,23 @@ bool PathSearch::leads(std::span<const uint32_t> earlier, std::span<const uint32
 
 /// From what is open, back to all of `earlier`.
 bool PathSearch::search(std::span<const uint32_t> earlier, bool inStep) {
+  // Nothing that ran before the earliest goal can lead to a goal, so the search stops there.
   horizon = kNone;
   for (uint32_t goal : earlier)
     horizon = std::min(horizon, rankInOrder[goal]);
   ++searches;
   size_t numReached = 0; // of the goals, the first ones
+  // Goals are ticked off in order: each may be reached only once, so this is linear in their
+  // number.
   auto allReached = [&] {
     while (numReached < earlier.size() &&
            (isReached(earlier[numReached]) || (inStep && seenInStep.contains(earlier[numReached]))))
       ++numReached;
     return numReached == earlier.size();
   };
+  // Those in step last: they are few, and are followed with weaker conclusions. The budget bounds
+  // the time for plans made to be slow; what is not found within it counts as unordered, which is
+  // safe.
   while (!allReached() && budget > 0 && !(open.empty() && openInStep.empty())) {
     if (open.empty()) {
       uint32_t next = openInStep.back();
@@ -62,6 +70,8 @@ bool PathSearch::search(std::span<const uint32_t> earlier, bool inStep) {
     }
   }
   bool result = allReached();
+  // What was reached belongs to the caller, who learns from it; the arrays are reset by what was
+  // touched and not as a whole, as they are as large as the plan and searches are many.
   found.clear();
   for (uint32_t block : touched)
     found.push_back({block, std::exchange(reached[block], 0)});
@@ -76,6 +86,8 @@ bool PathSearch::search(std::span<const uint32_t> earlier, bool inStep) {
 void PathSearch::reach(uint32_t block, uint32_t end) {
   if (reached[block] >= end)
     return;
+  // From the first arrival on, a block's prefix is complete, and another arrival can only lengthen
+  // it: only what is new is put aside to be expanded.
   if (reached[block] == 0)
     touched.push_back(block);
   open.push_back({block, reached[block], end});
@@ -105,8 +117,11 @@ template <typename Visit> void PathSearch::forEachSend(uint32_t instruction, con
 /// The instruction is `later`, or in step with it.
 void PathSearch::follow(uint32_t instruction) {
   --budget;
+  // All before it in its own thread block is complete when it starts.
   reach(network.blockOf[instruction], network.positionOf(instruction));
   reachConditions(instruction);
+  // The sender of a message is in step: it is ahead of this instruction slice by slice, but need
+  // not be complete.
   forEachSend(instruction, [&](uint32_t send) {
     if (rankInOrder[send] >= horizon && seenInStep.insert(send).second)
       openInStep.push_back(send);
@@ -117,12 +132,16 @@ void PathSearch::follow(uint32_t instruction) {
 /// itself ran. What they received was sent, to its last slice.
 void PathSearch::expand(const Stretch &stretch) {
   uint32_t first = plan.threadBlocks[stretch.block].firstInstruction;
+  // Backwards from the newest: what ran before the goal ends the walk, for the rest ran before it,
+  // too.
   for (uint32_t position = stretch.to; position > stretch.from && budget > 0; --budget) {
     uint32_t index = first + --position;
     if (rankInOrder[index] <= horizon)
       return;
     reachConditions(index);
     forEachSend(index,
+                // Here the receiver is complete, so the sender has sent all slices and is complete
+                // itself: hence the + 1.
                 [&](uint32_t send) { reach(network.blockOf[send], network.positionOf(send) + 1); });
   }
 }
@@ -130,6 +149,7 @@ void PathSearch::expand(const Stretch &stretch) {
 RankClocks::RankClocks(const Network &network, const KnownOrders &known, PathSearch &search)
     : plan(network.plan), network(network), known(known), search(search), joinBudget(kJoinBudget),
       isTarget(plan.instructions.size()) {
+  // Only instructions that others refer to need a clock of their own to be kept.
   for (uint32_t i = 0; i < plan.instructions.size(); ++i)
     for (const Dependency &dependency : plan.dependenciesOf(plan.instructions[i]))
       isTarget[network.target(network.rankOf(i), dependency)] = true;
@@ -140,7 +160,10 @@ RankClocks::RankClocks(const Network &network, const KnownOrders &known, PathSea
 void RankClocks::begin(uint32_t rank) {
   firstBlock = plan.ranks[rank].firstThreadBlock;
   numBlocks = plan.ranks[rank].numThreadBlocks;
+  // A row for each thread block, a column for each thread block: how many instructions of the
+  // latter are complete when the former's next one starts.
   clocks.assign(size_t{numBlocks} * numBlocks, 0);
+  // Clocks of the rank before are of no use: they count other thread blocks.
   saved.clear();
   uint32_t numInstructions = 0;
   for (const ThreadBlock &block : plan.threadBlocksOf(plan.ranks[rank]))
@@ -153,12 +176,15 @@ void RankClocks::begin(uint32_t rank) {
 void RankClocks::join(uint32_t *clock, uint32_t earlier, bool isComplete) {
   uint32_t &own = clock[network.blockOf[earlier] - firstBlock];
   uint32_t position = network.positionOf(earlier);
+  // The clock knew it already, and with it all that this one knew when it began.
   if (own > position)
     return;
   raise(own, position + isComplete);
   if (isComplete)
     joinInStep(clock, earlier);
   uint32_t row = savedRow[earlier - firstInstruction];
+  // Without a saved row, or when joining rows has taken too long, the clock knows less than it
+  // could: then the search over the plan decides, which is slower and not wrong.
   if (row == kNone || joinBudget < numBlocks)
     return;
   joinBudget -= numBlocks;
@@ -185,8 +211,11 @@ void RankClocks::enter(uint32_t instruction) {
 bool RankClocks::isOrdered(uint32_t earlier, uint32_t entered, bool inStep) {
   uint32_t block = network.blockOf[earlier], position = network.positionOf(earlier);
   uint32_t *clock = clockOf(network.blockOf[entered]);
+  // The cheap answer, which settles almost all questions.
   if (clock[block - firstBlock] > position)
     return true;
+  // A witness may be about two instructions in step, of which the clock, which counts complete
+  // ones, cannot know.
   if (inStep)
     for (const KnownOrder &order : known.of(entered))
       if (order.earlier == earlier)
@@ -201,6 +230,8 @@ bool RankClocks::isOrdered(uint32_t earlier, uint32_t entered, bool inStep) {
 
 void RankClocks::leave(uint32_t instruction) {
   uint32_t *clock = clockOf(network.blockOf[instruction]);
+  // Saved before the instruction itself is counted: what was complete when it began is what a later
+  // join with an incomplete one may conclude.
   if (isTarget[instruction] && saved.size() + numBlocks <= kMaxSaved) {
     savedRow[instruction - firstInstruction] = static_cast<uint32_t>(saved.size() / numBlocks);
     saved.insert(saved.end(), clock, clock + numBlocks);

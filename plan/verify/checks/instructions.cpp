@@ -23,6 +23,7 @@ public:
         for (place.instruction = 0; place.instruction < block.numInstructions;
              ++place.instruction) {
           current = block.firstInstruction + place.instruction;
+          // In the plan's order, so that of several faults the same one is reported each time.
           if (Finding finding = check(plan.instructions[current]))
             return finding;
         }
@@ -49,6 +50,8 @@ private:
     if (instruction.location != kNoLocation && !isLocation(instruction.location))
       return error(Code::BadLocation,
                    "there is no source location " + std::to_string(instruction.location));
+    // Each part may rely on those before: the operands are looked at when their number is known to
+    // be within the limits, overlaps when ranges are known to lie in their buffers.
     for (Finding (InstructionChecker::*part)(const Instruction &) :
          {&InstructionChecker::checkCounts, &InstructionChecker::checkOperands,
           &InstructionChecker::checkOverlap, &InstructionChecker::checkDependencies})
@@ -64,6 +67,7 @@ private:
   static bool isGate(Opcode opcode) { return opcode == Opcode::Gate || opcode == Opcode::Arrive; }
 
   Finding checkCounts(const Instruction &instruction) {
+    // Signals and waits move no data, and have other rules throughout.
     if (isControl(instruction.opcode))
       return checkControl(instruction);
     if (instruction.count == 0 || instruction.count > most.chunks)
@@ -75,8 +79,12 @@ private:
                                         std::to_string(plan.partChunks));
     if (instruction.value != 0)
       return error(Code::BadNumber, "only wait, gate and arrive have a value");
+    // `final` marks the reduction that completes a result (an average divides there); a copy
+    // completes nothing.
     if (instruction.final && instruction.numSources < 2)
       return error(Code::BadNumber, "it is marked final but reduces nothing");
+    // Both directions would be harmless to execute, but the flag says for which operations a plan
+    // may be used, and a reader trusts it.
     if (instruction.final && !plan.average)
       return error(Code::BadNumber,
                    "it is marked final, but the plan says that nothing is averaged");
@@ -101,6 +109,7 @@ private:
                    "it has " + std::to_string(numOperands) + " operands and " +
                        std::to_string(instruction.numDependencies) + " dependencies, allowed are " +
                        std::to_string(most.operands) + " and " + std::to_string(most.dependencies));
+    // Bounds the verifier's own time: its proofs go over all chunks of all operands.
     work += uint64_t{instruction.count} * numOperands;
     if (instruction.opcode == Opcode::LoadReduceStore) // compares all pairs, see checkOverlap()
       work += uint64_t{numOperands} * instruction.numDestinations;
@@ -111,6 +120,8 @@ private:
   }
 
   Finding checkOperands(const Instruction &instruction) {
+    // The opcode's row says how many sources and destinations it has of which kind; here both are
+    // counted and compared. 255 in a row means any number.
     OpcodeShape shape = shapeOf(instruction.opcode);
     uint32_t connectionSources = 0, localDestinations = 0;
     for (const Operand &source : plan.sourcesOf(instruction)) {
@@ -124,11 +135,13 @@ private:
         return finding;
     }
     bool tooMany = shape.maxSources != 255 && instruction.numSources > shape.maxSources;
+    // A wait takes counters and nothing else.
     bool isMixed = isControl(instruction.opcode) && connectionSources != instruction.numSources;
     if (instruction.numSources < shape.minSources || tooMany || isMixed ||
         (shape.needsLocalSource && connectionSources != 0) ||
         (shape.needsConnectionSource && connectionSources == 0))
       return error(Code::WrongOperands, wrongOperands(instruction, "sources"));
+    // A destination that is not local is a send.
     uint32_t sends = instruction.numDestinations - localDestinations;
     if (localDestinations < shape.minLocalDestinations ||
         (shape.maxLocalDestinations != 255 && localDestinations > shape.maxLocalDestinations) ||
@@ -142,22 +155,28 @@ private:
   }
 
   Finding checkOperand(const Instruction &instruction, const Operand &operand, bool isSource) {
+    // The kinds are read from a file as numbers; anything beyond the last one would index no table.
     if (operand.kind > OperandKind::Connection)
       return error(Code::WrongOperands, "the kind of an operand is invalid");
     if (operand.kind == OperandKind::Connection)
       return checkConnection(instruction, operand, isSource);
+    // Only loadReduceStore reaches into other ranks' memory: for the others the owner of each
+    // access is known without looking at operands, which all proofs rely on.
     if (operand.rank >= plan.numRanks ||
         (operand.rank != place.rank && instruction.opcode != Opcode::LoadReduceStore))
       return error(Code::OutsideOfBuffer,
                    "it accesses a buffer of rank " + std::to_string(operand.rank) +
                        ": that rank does not exist, or the instruction is not loadReduceStore");
     uint32_t size = sizeOf(plan.ranks[operand.rank], operand.kind);
+    // In 64 bits: the sum of two 32-bit numbers could wrap around and pass.
     if (uint64_t{operand.index} + instruction.count > size)
       return error(Code::OutsideOfBuffer,
                    "it accesses " + std::string(nameOf(operand.kind)) + " chunks " +
                        std::to_string(operand.index) + " to " +
                        std::to_string(uint64_t{operand.index} + instruction.count - 1) + " of " +
                        std::to_string(size));
+    // Chunks of a part differ in size by their number in it, except in plans for uniform chunks;
+    // scratch takes the size of what is stored there.
     if (operand.kind != OperandKind::Scratch && !plan.uniformChunks &&
         operand.index % plan.partChunks != instruction.extent)
       return error(Code::WrongExtent,
@@ -170,6 +189,7 @@ private:
 
   Finding checkConnection(const Instruction &instruction, const Operand &operand, bool isSource) {
     auto name = [&] { return "connection " + std::to_string(operand.index); };
+    // Before anything else is asked of it, as its number is still only a number of the file.
     if (operand.index >= plan.connections.size())
       return error(Code::WrongEnd, "there is no " + name());
     if (operand.rank != 0)
@@ -179,11 +199,15 @@ private:
       return error(Code::WrongEnd,
                    name() + (connection.isCounter ? " is a counter: only signal and wait take one"
                                                   : " is no counter: it takes sends and receives"));
+    // The rank has the end that it uses: that of the source for a send, one of the destinations for
+    // a receive.
     bool isHere = isSource ? endpointOf(plan, connection, place.rank) != kNone
                            : connection.source == place.rank;
     if (!isHere)
       return error(Code::WrongEnd, name() + " (" + describeConnection(plan, connection) +
                                        ") does not " + (isSource ? "end" : "start") + " here");
+    // Each end has a FIFO; two messages of one connection within an instruction would have no
+    // defined order.
     if (std::exchange(lastUser[operand.index], current) == current)
       return error(Code::ConnectionTwice, "it uses " + name() + " twice");
     return {};
@@ -208,16 +232,21 @@ private:
 
   Finding checkPair(const Instruction &instruction, const Operand &a, const Operand &b,
                     bool mayBeSame) const {
+    // In place, input and output are one memory with an offset between them; only then can ranges
+    // of different kinds overlap.
     bool aliases = plan.inPlace && a.kind != b.kind && isUserBuffer(a.kind) && isUserBuffer(b.kind);
     if (a.rank != b.rank || (a.kind != b.kind && !aliases))
       return {};
     int64_t distance = position(a) - position(b);
+    // The same range is allowed for a source and a destination, because each slice is read before
+    // it is written; two destinations would write each slice twice.
     if ((distance == 0 && mayBeSame) || std::abs(distance) >= instruction.count)
       return {};
     Finding overlap = error(
         Code::Overlap, std::string(nameOf(a.kind)) + " chunks from " + std::to_string(a.index) +
                            " and " + std::string(nameOf(b.kind)) + " chunks from " +
                            std::to_string(b.index) + " overlap: split the instruction");
+    // Without the mode the message would be wrong for a plan that is valid out of place.
     if (aliases)
       overlap->mode = AliasMode::InPlace;
     return overlap;
@@ -242,10 +271,13 @@ private:
                      "the dependency on thread block " + std::to_string(dependency.threadBlock) +
                          ", instruction " + std::to_string(dependency.instruction) + what);
       };
+      // A dependency counts instructions of a thread block of the own rank; other ranks are waited
+      // for by messages and signals.
       if (dependency.threadBlock >= rank.numThreadBlocks ||
           dependency.instruction >=
               plan.threadBlocks[rank.firstThreadBlock + dependency.threadBlock].numInstructions)
         return dependencyError(" points nowhere");
+      // Such a wait could not end: thread blocks execute in order.
       if (dependency.threadBlock == place.threadBlock &&
           dependency.instruction >= place.instruction) {
         Finding finding =

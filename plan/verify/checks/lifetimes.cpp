@@ -13,9 +13,12 @@ using LastAccesses = std::vector<std::map<uint32_t, uint32_t>>;
 
 LastAccesses findLastAccesses(const Network &network) {
   const Plan &plan = network.plan;
+  // The last one of each thread block is enough: what is complete before it, is complete in the
+  // block's order.
   LastAccesses accesses(plan.numRanks);
   for (uint32_t index = 0; index < plan.instructions.size(); ++index) {
     const Instruction &instruction = plan.instructions[index];
+    // Other instructions touch only their own rank's buffers.
     if (instruction.opcode != Opcode::LoadReduceStore)
       continue;
     uint32_t block = network.blockOf[index], rank = network.rankOfBlock[block];
@@ -55,6 +58,8 @@ Finding checkLifetimes(const Network &network, const Execution &execution) {
   LastAccesses accesses = findLastAccesses(network);
   PathSearch search(network, execution);
   std::vector<uint32_t> last;
+  // For each rank whose memory others access: all these accesses must be complete before the rank's
+  // last instructions are. Asked for all of them at once, since one search answers that.
   for (uint32_t owner = 0; owner < plan.numRanks; ++owner) {
     last.clear();
     for (auto [block, access] : accesses[owner])
@@ -62,6 +67,7 @@ Finding checkLifetimes(const Network &network, const Execution &execution) {
     std::vector<uint32_t> ends = endsOf(plan, owner);
     if (last.empty() || search.leads(last, ends))
       continue;
+    // Only when that fails, one by one, to name the culprit.
     for (uint32_t access : last)
       if (!search.leads({&access, 1}, ends))
         return outlives(plan, access, owner);

@@ -26,12 +26,16 @@ private:
     for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
       for (uint32_t chunk = 0; chunk < plan.ranks[rank].outputChunks; ++chunk) {
         std::optional<Goal> goal = goalOf(plan, collective, rank, chunk);
+        // Chunks of ranks that get nothing are not promised, and may hold anything.
         if (!goal)
           continue;
         const Contribution one = {goal->rank, static_cast<uint32_t>(goal->index)};
+        // Keys are secret and random: two different multisets of contributions have equal sums with
+        // probability below 2^-60, so comparing sums replaces comparing sets.
         Value expected = goal->ofAllRanks ? sumOverRanks(one.chunk) : keys.of(one);
         if (isEqual(rank, chunk, expected))
           continue;
+        // Only for the message the contributions are named.
         std::vector<Contribution> contributions;
         for (uint32_t r = 0; r < (goal->ofAllRanks ? plan.numRanks : 1); ++r)
           contributions.push_back(goal->ofAllRanks ? Contribution{r, one.chunk} : one);
@@ -44,6 +48,7 @@ private:
     std::vector<Contribution> contributions;
     for (const Requirement &requirement : plan.requirements)
       for (uint32_t i = 0; i < requirement.count; ++i) {
+        // A requirement of several chunks is one for each, with all contributions moved along.
         contributions.clear();
         Value expected = {};
         for (Contribution contribution : plan.contributionsOf(requirement)) {
@@ -89,6 +94,8 @@ private:
   /// Finds out exactly what is wrong, by another execution that keeps a record.
   VerifyError explain(uint32_t rank, uint32_t chunk,
                       const std::vector<Contribution> &expected) const {
+    // A location that was never written may still hold something: in place, an output chunk is
+    // input at entry.
     Value value = valueAt(rank, chunk);
     if (value.numContributions == 0)
       return error(Code::NothingWritten, rank, chunk,
@@ -96,6 +103,8 @@ private:
     if (value.isWritten == 0)
       return error(Code::NothingWritten, rank, chunk,
                    "it still holds what input held there at entry");
+    // The execution above kept only sums. Now that a chunk is known to be wrong, the same execution
+    // is repeated with a record of every step: correct plans never pay for it.
     Symbolic recorder(network, mode, keys);
     std::vector<Symbolic::Step> steps;
     Finding none = recorder.run(execution.order, &steps);
@@ -106,6 +115,7 @@ private:
       explanation.text = "no reduction on its way is marked final";
     }
     VerifyError failure = error(explanation.code, rank, chunk, explanation.text);
+    // The origin is 1 + the number of the result, and is not 0 here as the value was written.
     uint32_t writer = symbolic.instructionOf(value.origin - 1);
     failure.place = placeOf(plan, writer);
     failure.location = plan.instructions[writer].location;

@@ -45,6 +45,8 @@ private:
 
   /// The order of execution, rank by rank: its own instructions, and those that access its memory.
   void groupByRank(const Execution &execution) {
+    // A counting sort: sizes, offsets, then each index to its place. It keeps the execution's order
+    // within each rank, on which the clocks rely.
     firstOfRank.assign(plan.numRanks + 1, 0);
     for (uint32_t index : execution.order)
       forEachRank(index, [&](uint32_t rank) { ++firstOfRank[rank + 1]; });
@@ -61,8 +63,10 @@ private:
     uint32_t own = network.rankOf(index);
     visit(own);
     const Instruction &instruction = plan.instructions[index];
+    // Others access the own rank alone.
     if (instruction.opcode != Opcode::LoadReduceStore)
       return;
+    // Each rank once, however many operands it has, or its accesses would be checked several times.
     accessed.clear();
     for (std::span<const Operand> operands :
          {plan.sourcesOf(instruction), plan.destinationsOf(instruction)})
@@ -84,17 +88,24 @@ private:
     rankInCheck = rank;
     firstLocation = locations.begin(rank);
     histories.assign(locations.begin(rank + 1) - firstLocation, {});
+    // First who writes at all: what is never written cannot race, and its reads need not be
+    // remembered. Inputs of most plans are such.
     reads.clear();
     for (uint32_t index : orderOf(rank))
       forEachAccess(rank, index, true, [&](History &history, const Access &) {
         history.isEverWritten = true;
         return Finding();
       });
+    // Then in the order of one execution. If all pairs of accesses, one of them a write, are
+    // ordered, every execution has the same results, so that this one stands for all.
     clocks.begin(rank);
     for (uint32_t index : orderOf(rank)) {
+      // The clocks count the rank's own thread blocks; others' instructions are asked about by the
+      // search.
       bool isOwn = network.rankOf(index) == rank;
       if (isOwn)
         clocks.enter(index);
+      // Reads before writes: an instruction may read what it overwrites, slice by slice.
       Finding finding =
           forEachAccess(rank, index, false, [&](History &h, Access a) { return read(h, a); });
       if (!finding)
@@ -114,15 +125,19 @@ private:
     const Instruction &instruction = plan.instructions[index];
     for (const Operand &operand :
          writes ? plan.destinationsOf(instruction) : plan.sourcesOf(instruction)) {
+      // Every access belongs to the rank that owns the memory, whoever executes it.
       if (operand.kind == OperandKind::Connection || operand.rank != rank)
         continue;
       for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
         uint32_t location = locations.of(rank, operand.kind, operand.index + chunk);
+        // In place, a copy of a chunk onto itself writes what is there already.
         if (writes && copiesOntoItself(instruction, rank, chunk, location))
           continue;
         Finding finding = visit(histories[location - firstLocation], Access{index, chunk});
         if (!finding)
           continue;
+        // The name of the chunk is made only now: the texts of millions of accesses would take
+        // longer than their proofs.
         finding->message =
             describeChunk(rank, operand.kind, operand.index + chunk) + ": " + finding->message;
         return finding;
@@ -145,6 +160,8 @@ private:
       return {};
     if (!isOrdered(history.lastWrite, access))
       return race(history.lastWrite, "written", access, "read");
+    // Where a later read stands for an earlier one (same thread block), the list stays as short as
+    // the number of blocks that read.
     if (history.firstRead != kNone && replaces(access, reads[history.firstRead].access)) {
       reads[history.firstRead].access = access;
       return {};
@@ -157,6 +174,8 @@ private:
   Finding write(History &history, const Access &access) {
     if (!isOrdered(history.lastWrite, access))
       return race(history.lastWrite, "written", access, "written");
+    // Every read since the last write, for reads are not ordered among each other. After this write
+    // they are history: whatever is ordered behind the write is behind them.
     for (uint32_t i = history.firstRead; i != kNone; i = reads[i].next)
       if (!isOrdered(reads[i].access, access))
         return race(reads[i].access, "read", access, "written");
@@ -177,6 +196,7 @@ private:
   bool isOrdered(const Access &earlier, const Access &later) {
     uint32_t from = earlier.instruction, to = later.instruction;
     if (from == kNone || network.blockOf[from] == network.blockOf[to])
+      // A thread block executes in order, and nothing precedes the entry.
       return true;
     bool inStep = earlier.chunk <= later.chunk;
     if (network.rankOf(from) == rankInCheck && network.rankOf(to) == rankInCheck)

@@ -26,6 +26,8 @@ Finding checkRange(const char *path, const char *what, uint64_t value, uint64_t 
 }
 
 Finding checkNames(const Plan &plan, const Limits &most) {
+  // A hash of 64 bits in hexadecimal. Ranks compare plans by it, so it is part of what must be well
+  // formed.
   bool isHash = plan.sourceHash.size() == 16 &&
                 plan.sourceHash.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!isHash)
@@ -34,6 +36,8 @@ Finding checkNames(const Plan &plan, const Limits &most) {
   if (plan.name.empty() || plan.collective.empty())
     return error(Code::BadHeader, plan.name.empty() ? "name" : "collective",
                  "the name of the algorithm or of the collective is empty");
+  // One check for all names, which only bounds their memory: what is in them was checked when they
+  // were read.
   size_t longest = std::max(plan.name.size(), plan.collective.size());
   for (const auto &[name, value] : plan.parameters)
     longest = std::max(longest, name.size());
@@ -47,6 +51,8 @@ Finding checkHead(const Plan &plan, const Limits &most) {
     return error(Code::BadHeader, "schemaVersion",
                  "the schema version is " + number(plan.schemaVersion) + ", expected " +
                      number(kSchemaVersion));
+  // From here on each check may rely on the ones before: numRanks is at least 1, so there is a last
+  // rank, and so on.
   if (Finding finding = checkNames(plan, most))
     return finding;
   if (Finding finding = checkRange("numRanks", "numRanks", plan.numRanks, 1, most.ranks))
@@ -61,6 +67,7 @@ Finding checkHead(const Plan &plan, const Limits &most) {
     return finding;
   if (Finding finding = checkRange("depth", "depth", plan.depth, 1, most.depth))
     return finding;
+  // Enumerators come from files as numbers.
   if (plan.protocol > Protocol::LL128)
     return error(Code::BadHeader, "protocol", "the protocol is invalid");
   if (!plan.outOfPlace && !plan.inPlace)
@@ -74,6 +81,7 @@ Finding checkHead(const Plan &plan, const Limits &most) {
 }
 
 Finding checkTotals(const Plan &plan, const Limits &most) {
+  // All arrays at once, before anything goes over their elements.
   const std::tuple<const char *, const char *, size_t, uint64_t> totals[] = {
       {"parameters", "the number of parameters", plan.parameters.size(), most.parameters},
       {"ranks", "the number of thread blocks", plan.threadBlocks.size(), most.totalThreadBlocks},
@@ -101,9 +109,13 @@ Finding checkTotals(const Plan &plan, const Limits &most) {
 template <typename Item, typename Range>
 Finding checkFlat(const char *what, const std::vector<Item> &items, size_t total,
                   const Range &range) {
+  // One pass without memory: every range must begin where the one before ended. This excludes gaps,
+  // overlaps and ranges beyond the end, so that the proofs may go over a plan's arrays in any way
+  // they like.
   uint64_t next = 0;
   for (const Item &item : items) {
     auto [first, size] = range(item);
+    // `total - next` cannot wrap around: next never exceeds total.
     if (first != next || size > total - next)
       return error(Code::BadLayout, "",
                    std::string(what) + " do not follow each other in the plan's arrays");
@@ -117,6 +129,8 @@ Finding checkFlat(const char *what, const std::vector<Item> &items, size_t total
 using Range = std::pair<uint64_t, uint64_t>;
 
 Finding checkLayout(const Plan &plan, const Limits &) {
+  // From ranks down to operands and dependencies, then connections, witnesses and requirements: for
+  // each array that is divided among others, that the shares cover it in order.
   if (Finding finding =
           checkFlat("the thread blocks of ranks", plan.ranks, plan.threadBlocks.size(),
                     [](const RankPlan &r) { return Range(r.firstThreadBlock, r.numThreadBlocks); }))
@@ -153,6 +167,8 @@ Finding checkInPlace(const Plan &plan, const Limits &) {
   for (uint32_t r = 0; plan.inPlace && !plan.uniformChunks && r < plan.numRanks; ++r) {
     const RankPlan &rank = plan.ranks[r];
     const int64_t offset = rank.inPlaceOffset;
+    // The first pair of chunks that are the same memory in place, if the two buffers overlap at
+    // all. All others have the same distance, so one pair decides for all.
     const int64_t input = std::max<int64_t>(0, -offset), output = input + offset;
     if (offset % int64_t{plan.partChunks} != 0 && input < rank.inputChunks &&
         output < rank.outputChunks)
@@ -171,6 +187,7 @@ Finding checkRanks(const Plan &plan, const Limits &most) {
     const RankPlan &rank = plan.ranks[r];
     std::string name = "rank " + number(r) + ": ";
     std::string path = "ranks[" + number(r) + "]";
+    // Counted in 64 bits over all ranks: the proofs keep a value for each chunk.
     for (uint32_t chunks : {rank.inputChunks, rank.outputChunks, rank.scratchChunks}) {
       if (chunks > most.chunks)
         return error(Code::LimitExceeded, path,
@@ -178,6 +195,8 @@ Finding checkRanks(const Plan &plan, const Limits &most) {
                          number(most.chunks));
       total += chunks;
     }
+    // A part is the unit of a collective's promise; what is no whole number of parts has no chunk
+    // sizes.
     if (rank.inputChunks % plan.partChunks != 0 || rank.outputChunks % plan.partChunks != 0)
       return error(Code::BadBuffer, path,
                    name + "input and output do not consist of whole parts of " +
@@ -203,15 +222,20 @@ Finding checkConnections(const Plan &plan, const Limits &most) {
     if (connection.channel >= most.channels)
       return connectionError("the channel is " + number(connection.channel) +
                              ", allowed are 0 to " + number(most.channels - 1));
+    // LL and LL128 give data and flag together, so that a receiver learns nothing of what its
+    // sender did before.
     if (connection.isOrdered && plan.protocol != Protocol::Simple)
       return connectionError("it is marked ordered, but only messages of protocol Simple can order "
                              "more than the data that they carry");
+    // A counter has one number to count; channels distinguish FIFOs.
     if (connection.isCounter && (connection.channel != 0 || connection.isOrdered))
       return connectionError("it is a counter, which has no channel and is not marked ordered");
     if (destinations.empty())
       return connectionError("it has no destination");
     if (destinations.back() >= plan.numRanks)
       return connectionError("there is no destination rank " + number(destinations.back()));
+    // Ascending and different, so that a destination is found by bisection, and multicasts have one
+    // spelling.
     for (size_t i = 0; i < destinations.size(); ++i) {
       if (i > 0 && destinations[i - 1] >= destinations[i])
         return connectionError("the destinations do not ascend");
@@ -230,6 +254,7 @@ Finding checkRequirement(const Plan &plan, uint32_t index, const Limits &most, u
     return error(Code::BadRequirement, path, name + "there is no rank " + number(requirement.rank));
   if (requirement.count == 0 || requirement.numContributions == 0)
     return error(Code::BadRequirement, path, name + "it has no chunk or no contribution");
+  // In 64 bits, as both numbers are the file's.
   auto isInside = [&](uint32_t first, uint32_t size) {
     return uint64_t{first} + requirement.count <= size;
   };
@@ -241,12 +266,15 @@ Finding checkRequirement(const Plan &plan, uint32_t index, const Limits &most, u
       return error(Code::BadRequirement, path,
                    name + "a contribution lies outside of rank " + number(contribution.rank) +
                        "'s input");
+  // Every chunk of every contribution is added up by proof 5.
   work += uint64_t{requirement.count} * requirement.numContributions;
   return checkRange("requirements", "the number of chunks that requirements name", work, 0,
                     most.chunkAccesses);
 }
 
 Finding checkCollective(const Plan &plan, const Limits &most) {
+  // A standard collective says by its name what it promises; sizes must be those of the name, and a
+  // second description could contradict it.
   if (std::optional<StandardCollective> collective = standardCollectiveOf(plan.collective)) {
     if (!plan.hasPostcondition)
       return error(Code::NoPromise, "postcondition",
@@ -260,6 +288,7 @@ Finding checkCollective(const Plan &plan, const Limits &most) {
     return wrong.empty() ? Finding()
                          : error(Code::WrongSizes, "ranks", plan.collective + ": " + wrong);
   }
+  // The other collectives list what they promise, or say that nobody knows.
   if (!plan.hasPostcondition && !plan.requirements.empty())
     return error(Code::NoPromise, "postcondition",
                  "the plan says that nobody knows what it computes, but has requirements");

@@ -29,6 +29,8 @@ Symbolic::Symbolic(const Network &network, AliasMode mode, const Keys &keys)
     : plan(network.plan), network(network), mode(mode), keys(keys), where(plan, mode),
       memory(allocate(where.size())), firstValue(network.sends.size() + 1),
       firstResult(plan.instructions.size() + 1) {
+  // Prefix sums: each instruction makes one result a chunk, each message carries one value a chunk,
+  // and both are found by number without a search.
   for (size_t i = 0; i < plan.instructions.size(); ++i)
     firstResult[i + 1] = firstResult[i] + plan.instructions[i].count;
   for (size_t i = 0; i < network.sends.size(); ++i)
@@ -45,6 +47,8 @@ Finding Symbolic::run(const std::vector<uint32_t> &order, std::vector<Step> *ste
 
 Value Symbolic::valueAt(uint32_t rank, uint32_t location) const {
   const Value &value = memory[location];
+  // Memory comes from calloc, so what was never written costs nothing: what it holds at entry is
+  // computed when it is asked for.
   if (value.isWritten)
     return value;
   uint32_t chunk = where.initialInput(rank, location);
@@ -62,10 +66,13 @@ uint32_t Symbolic::instructionOf(uint32_t result) const {
 
 Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
   const Instruction &instruction = plan.instructions[index];
+  // Before anything is executed, as an error must leave no trace of the instruction.
   for (const Operand &destination : plan.destinationsOf(instruction))
     if (Finding finding = checkDestination(index, destination))
       return finding;
   for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
+    // All sources of a chunk are read before any of its destinations is written; chunk by chunk,
+    // since that is what slices do, and destinations may be the sources' own ranges.
     Value result = {};
     if (Finding finding = reduce(index, chunk, steps, result))
       return finding;
@@ -73,6 +80,8 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
     for (uint32_t i = 0; i < instruction.numDestinations; ++i, ++operand) {
       const Operand &destination = plan.operands[operand];
       if (destination.kind == OperandKind::Connection) {
+        // Values of messages lie by connection and ordinal: what was sent stays there, so a receive
+        // finds it however much later it comes.
         uint32_t message = network.firstSend[destination.index] + network.ordinal[operand];
         messages[firstValue[message] + chunk] = result;
       } else {
@@ -86,11 +95,15 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
 /// The sum of the sources' chunk `chunk`.
 Finding Symbolic::reduce(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result) {
   const Instruction &instruction = plan.instructions[index];
+  // In order, as the reduction does it; for sums of keys that makes no difference, for what is
+  // reported it does.
   for (uint32_t i = 0; i < instruction.numSources; ++i) {
     uint32_t operand = instruction.firstOperand + i;
     const Operand &source = plan.operands[operand];
     Value value;
     uint32_t entry = 0;
+    // A received value comes with what its sender knew; one in memory may still be the input's,
+    // which has no result number: its location stands for it.
     if (source.kind == OperandKind::Connection) {
       uint32_t message = network.firstSend[source.index] + network.ordinal[operand];
       value = messages[firstValue[message] + chunk];
@@ -101,13 +114,16 @@ Finding Symbolic::reduce(uint32_t index, uint32_t chunk, std::vector<Step> *step
     }
     if (Finding finding = checkSource(index, chunk, source, value))
       return finding;
+    // Only when a mistake is being explained: it is a record of every source of every result.
     if (steps)
       steps->push_back({firstResult[index] + chunk, value.isWritten ? value.origin - 1 : entry});
+    // What passed a final reduction is final, and so is everything made of it.
     result.isFinal |= value.isFinal;
     accumulate(result, value);
   }
   result.isFinal |= instruction.final;
   result.extent = extentOf(instruction, chunk);
+  // 0 is kept for "as at entry", so numbers begin at 1.
   result.origin = firstResult[index] + chunk + 1;
   result.isWritten = 1;
   return {};
@@ -121,11 +137,16 @@ Finding Symbolic::checkSource(uint32_t index, uint32_t chunk, const Operand &sou
                                                   : std::string(nameOf(source.kind)) + " chunk " +
                                                         std::to_string(source.index + chunk);
   };
+  // Every defined value has a contribution at least, so none means that nobody wrote and that it is
+  // no input.
   if (value.numContributions == 0)
     return error(index, Code::UndefinedRead, "it reads " + name() + ", which was never written");
+  // Twice final would divide an average twice.
   if (value.isFinal && instruction.numSources > 1)
     return error(index, Code::ReducedAgain,
                  "it reduces " + name() + ", which a reduction marked final has completed");
+  // The receiver of a message has the same extent as its sender (proof 2); here it is data in
+  // memory that comes back with another size.
   if (!plan.uniformChunks && value.extent != extentOf(instruction, chunk))
     return error(index, Code::ExtentChanged,
                  name() + " holds a chunk of extent " + std::to_string(value.extent) +

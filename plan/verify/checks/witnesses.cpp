@@ -14,14 +14,21 @@ public:
     std::span<const Place> places = plan.placesOf(plan.witnesses[index]);
     name = "witness " + std::to_string(index) + ": ";
     path = "witnesses[" + std::to_string(index) + "]";
+    // The places come from the file; the network is indexed only by those that exist.
     for (const Place &place : places)
       if (!exists(place))
         return error("there is no instruction at " + describePlace(place));
+    // Both ends on one rank, since only there clocks can use the order: the way between goes
+    // through others.
     if (places.size() < 2 || places.front().rank != places.back().rank)
       return error("it has to lead from an instruction to another one of the same rank");
+    // From the last place back to the first, and complete as soon as any step of the way is:
+    // messages alone only keep their ends in step.
     order = {network.at(places.back()), network.at(places.front()), false};
     for (size_t i = 0; i + 1 < places.size(); ++i) {
       uint32_t from = network.at(places[i]), to = network.at(places[i + 1]);
+      // The strongest reason first: an order by program or dependency makes the whole way one of
+      // complete instructions.
       if (isComplete(from, to))
         order.isComplete = true;
       else if (!isMessage(from, to))
@@ -86,6 +93,7 @@ private:
 std::span<const KnownOrder> KnownOrders::of(uint32_t later) const {
   auto isBefore = [](const KnownOrder &order, uint32_t index) { return order.later < index; };
   auto first = std::lower_bound(orders.begin(), orders.end(), later, isBefore);
+  // Sorted by the later one, so all that are known of an instruction lie side by side.
   auto end = first;
   while (end != orders.end() && end->later == later)
     ++end;
