@@ -20,6 +20,8 @@ void awaitHeld() {
   const auto begin = std::chrono::steady_clock::now();
   auto &own = held.get();
   std::unique_lock lock(own.mutex);
+  // Each entry is the time that its thread may take at most, from now on. The largest bounds the
+  // wait; when that thread ends, the largest of the others does.
   while (!own.numbers.empty() &&
          own.changed.wait_until(lock, begin + own.numbers.rbegin()->first) !=
              std::cv_status::timeout)

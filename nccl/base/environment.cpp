@@ -36,6 +36,7 @@ constexpr std::string_view kOfEnvironmentAlone[] = {
 
 void readFile(const std::string &path, std::map<std::string, std::string> &values) {
   std::ifstream file(path);
+  // "NAME=value" lines, as NCCL reads them; anything else is ignored there, too.
   for (std::string line; std::getline(file, line);) {
     line.resize(std::min(line.find('#'), line.size()));
     const size_t begin = line.find_first_not_of(" \t"), equals = line.find('=');
@@ -46,11 +47,13 @@ void readFile(const std::string &path, std::map<std::string, std::string> &value
       text.erase(0, text.find_first_not_of(" \t"));
       return text;
     };
+    // The first one counts: files are read from the user's to the system's, and the user's wins.
     values.emplace(trimmed(line.substr(begin, equals - begin)), trimmed(line.substr(equals + 1)));
   }
 }
 
 const std::map<std::string, std::string> &fileSettings() {
+  // Never freed, as other settings are: threads may ask while the process ends.
   static const auto *settings = [] {
     auto *values = new std::map<std::string, std::string>;
     if (const char *path = std::getenv("NCCL_CONF_FILE"))
@@ -70,12 +73,15 @@ struct Log {
   std::string path;
 
   void learn() {
+    // As in NCCL, any spelling of a level counts, and TRACE and ABORT are more than INFO.
     std::string asked = setting("NCCL_DEBUG").value_or("");
     std::ranges::transform(asked, asked.begin(), [](unsigned char c) { return std::toupper(c); });
     level = asked == "VERSION"                                        ? LogLevel::Version
             : asked == "WARN"                                         ? LogLevel::Warn
             : asked == "INFO" || asked == "TRACE" || asked == "ABORT" ? LogLevel::Info
                                                                       : LogLevel::None;
+    // NCCL's pattern for the file's name: %h is the host, %p the process. So that ranks of one
+    // machine do not write into one file, each has its own.
     path.clear();
     const std::string pattern = setting("NCCL_DEBUG_FILE").value_or("");
     for (size_t i = 0; i < pattern.size(); ++i) {
@@ -94,6 +100,8 @@ struct Log {
   void write(const std::string &text) const {
     const std::string line =
         "OCCL (libnccl), process " + std::to_string(getpid()) + ": " + text + "\n";
+    // Opened for each message: a child made by fork() would share the position, and log rotation
+    // the file. Messages are few.
     std::FILE *file = path.empty() ? nullptr : std::fopen(path.c_str(), "a");
     std::fputs(line.c_str(), file ? file : stderr);
     if (file)
@@ -120,6 +128,8 @@ bool isHostMode() {
 void log(LogLevel level, const std::string &text) {
   Log &to = theLog.get();
   std::lock_guard lock(to.mutex);
+  // Read with the first message and not when the library is loaded: programs set variables in
+  // main().
   if (!to.isKnown)
     to.learn();
   if (level <= to.level)
@@ -135,12 +145,14 @@ void resetLog() {
 void nameIgnoredSettings() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // Ordered, so that all ranks of a job print the same line.
     std::set<std::string> ignored;
     auto look = [&](const std::string &name) {
       if (name.starts_with("NCCL_") && !knownSettings().count(name))
         ignored.insert(name);
     };
     for (char **entry = environ; *entry; ++entry)
+      // Variables that make no sense in a file are looked for in the environment alone.
       if (const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
           std::ranges::count(kOfEnvironmentAlone, name) == 0)
         look(name);
@@ -150,6 +162,8 @@ void nameIgnoredSettings() {
     for (const std::string &name : ignored)
       list += (list.empty() ? "" : ", ") + name;
     if (!list.empty())
+      // Printed without NCCL_DEBUG as well: a setting that silently has no effect costs people
+      // days.
       std::fprintf(stderr, "OCCL (libnccl): has no meaning here and is ignored: %s\n",
                    list.c_str());
     log(LogLevel::Version, "OCCL in the place of NCCL, for programs of NCCL 2.28");

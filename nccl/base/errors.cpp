@@ -50,12 +50,15 @@ Outcome outcomeOf(occlResult_t result) {
 }
 
 ncclResult_t report(const char *function, const Outcome &outcome) {
+  // What is in progress is no failure, and NCCL's programs poll it often.
   if (outcome.ok() || outcome.result == ncclInProgress)
     return outcome.result;
   std::string text = std::string(function) + ": " + outcome.text;
   log(LogLevel::Warn, text);
   LastError &last = lastError.get();
   std::lock_guard lock(last.mutex);
+  // One text for the process, as NCCL has it: ncclGetLastError takes a communicator, but programs
+  // pass any.
   last.text = std::move(text);
   return outcome.result;
 }
@@ -63,6 +66,7 @@ ncclResult_t report(const char *function, const Outcome &outcome) {
 } // namespace occl::nccl
 
 const char *ncclGetErrorString(ncclResult_t result) {
+  // What the code means here; the text of ncclGetLastError has the numbers and names of the call.
   switch (result) {
   case ncclSuccess:
     return "no error";

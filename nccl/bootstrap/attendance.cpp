@@ -37,6 +37,7 @@ void warnOfNetwork(const std::string &why, const std::string &whyNoOther) {
 /// What the ranks of the id know, and strangers do not.
 std::string secretOf(const IdLayout &id) {
   std::string secret;
+  // In hexadecimal, as it becomes part of a rendezvous name, which is text.
   const auto add = [&](const auto &bytes) {
     for (const unsigned byte : bytes) {
       secret += "0123456789abcdef"[byte >> 4];
@@ -61,6 +62,8 @@ Attendance::Attendance(const IdLayout &id, uint32_t numRanks, uint32_t rank, std
 
 FromRank Attendance::messageOf(FromRankKind kind) const {
   FromRank made{};
+  // The same fields in each kind of message, so that the root can check any of them by itself: it
+  // is the key that distinguishes a rank from a stranger.
   made.magic = kMessageMagic;
   made.kind = kind;
   made.name = id.name;
@@ -80,6 +83,8 @@ Outcome Attendance::say(const FromRank &message) {
 }
 
 Outcome Attendance::connect() {
+  // On the machine of the root the local socket is reached without any interface being up, and by
+  // no other machine.
   if (id.machine == machineId())
     return connectTo(localAddress(id.rootName), "the process that made the id");
   const Address address = loadAddress(id);
@@ -90,12 +95,14 @@ Outcome Attendance::connect() {
 }
 
 Outcome Attendance::connectTo(Address address, const std::string &what) {
+  // A deadline only where it is known that somebody should be there; see the loops.
   const auto end = Clock::now() + patience();
   socket = Socket::open([&] {
     return ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   });
   if (!socket)
     return {ncclSystemError, std::string("socket: ") + std::strerror(errno)};
+  // Non-blocking from the beginning, since a rank that waits in connect() could not be aborted.
   int error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
   // A local socket whose backlog is full says EAGAIN: others are before this one.
   while (error == EAGAIN && Clock::now() < end && !isCancelled()) {
@@ -103,10 +110,12 @@ Outcome Attendance::connectTo(Address address, const std::string &what) {
     error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
   }
   // Nobody knows when the program makes the id.
+  // With NCCL_COMM_ID a rank may be started long before the one whose socket this is.
   while (error == ECONNREFUSED && mayBeEarly && !isCancelled()) {
     ::poll(nullptr, 0, 5);
     error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
   }
+  // The three-way handshake over the network, watched in short turns so that an abort is noticed.
   while (error == EINPROGRESS && Clock::now() < end && !isCancelled()) {
     pollfd file = {socket.get(), POLLOUT, 0};
     if (::poll(&file, 1, static_cast<int>(kGlance.count())) <= 0)
@@ -124,15 +133,21 @@ Outcome Attendance::connectTo(Address address, const std::string &what) {
 }
 
 bool Attendance::poll(std::chrono::milliseconds wait, FromRoot &message, Outcome &outcome) {
+  // Returns false until a whole message is there, so that the caller can look at other things
+  // between the pieces.
   outcome = {};
   pollfd file = {socket.get(), POLLIN, 0};
   if (::poll(&file, 1, static_cast<int>(wait.count())) <= 0)
     return false;
+  // Messages are of one size, and TCP may deliver them in pieces: what is there so far is kept for
+  // the next call.
   char *to = reinterpret_cast<char *>(&incoming) + numReceived;
   const ssize_t got = recv(socket.get(), to, sizeof(incoming) - numReceived, 0);
   if (got < 0 && errno == EINTR)
     return false;
   if (got <= 0) {
+    // Whatever the root has said before it went is no longer worth anything, so this is the failure
+    // of all later calls, too.
     failure = outcome = rootIsGone();
     return true;
   }
@@ -160,6 +175,8 @@ Outcome Attendance::receive(FromRoot &message, std::optional<Clock::time_point> 
 }
 
 Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
+  // An id without a root (NCCL_COMM_ID: each rank makes it by itself) has no process that could
+  // tell where the others are. They are on this machine, or nothing can be decided.
   if (!id.hasRoot()) {
     if (id.machine != machineId())
       return invalidUsage("the id was made on another machine, by a process that cannot be asked "
@@ -178,10 +195,16 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
   std::optional<Clock::time_point> end;
   if (id.machine != machineId() || !wish.empty())
     end = Clock::now() + 3 * patience();
+  // Held from "Listen" until OCCL's own bootstrap listens there: in between, no other process may
+  // take the port.
   HeldPort held;
+  // The root leads: it says what to do, and a rank answers. Local: all ranks are here, OCCL
+  // executes. Init: all have another NCCL. Across: OCCL over the network. The others are steps on
+  // the way there.
   for (FromRoot message{};;) {
     if (Outcome outcome = receive(message, end); !outcome.ok())
       return outcome;
+    // OCCL executes what is on one machine, and connects through shared memory.
     if (message.kind == FromRootKind::Local)
       return {};
     if (message.kind == FromRootKind::Init) {
@@ -199,9 +222,11 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
       if (Outcome outcome = listen(held); !outcome.ok())
         return outcome;
     }
+    // Another version's message, which this one has no answer to.
     if (message.kind != FromRootKind::Prepare)
       continue;
     decision.why = message.why.str();
+    // The others may be slow to load their library, so the patience begins again.
     end = Clock::now() + 3 * patience();
     FromRank prepared = messageOf(FromRankKind::Prepared);
     const Outcome own = prepare(prepared);
@@ -231,6 +256,7 @@ Outcome Attendance::othersFailure() {
 }
 
 Outcome Attendance::finish(const Outcome &own) {
+  // What has failed before is not asked about again: the root is gone or has said no.
   if (failure)
     return *failure;
   FromRank done = messageOf(FromRankKind::Done);

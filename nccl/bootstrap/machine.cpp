@@ -19,6 +19,7 @@ std::string hostName() {
   char name[64] = "";
   gethostname(name, sizeof(name) - 1);
   std::string host = name;
+  // NCCL_HOSTID makes ranks of one machine look like several; then messages should say so.
   if (auto given = setting("NCCL_HOSTID"))
     host += " (NCCL_HOSTID=" + given->substr(0, 32) + ")";
   return host;
@@ -26,6 +27,8 @@ std::string hostName() {
 
 MachineId hashOf(const std::string &text) {
   MachineId bytes{};
+  // FNV-1a of 64 bits, twice with different beginnings. Not a secret and not safe against people
+  // who want collisions: it tells machines of one job apart.
   for (uint64_t half = 0; half < 2; ++half) {
     uint64_t hash = 14695981039346656037u + half;
     for (unsigned char c : text)

@@ -23,11 +23,14 @@ std::string versionText(int version) {
 } // namespace
 
 bool Meeting::receive(const FromRank &received, Clock::time_point now, const Send &send) {
+  // A first message is the only one that may come from a rank that is not known.
   if (received.kind == FromRankKind::Hello)
     return arrive(received, now, send);
   auto found = members.find(received.rank);
   if (found == members.end())
     return false;
+  // Each kind is expected in one phase; one that comes in another is an answer that was overtaken
+  // by a failure, and means nothing any more.
   if (received.kind == FromRankKind::Prepared && phase == Phase::Preparing)
     onPrepared(found->second, received, now, send);
   else if (received.kind == FromRankKind::Done && phase == Phase::Initializing)
@@ -38,6 +41,8 @@ bool Meeting::receive(const FromRank &received, Clock::time_point now, const Sen
 }
 
 FromRoot Meeting::refusal() const {
+  // The first failure is what all ranks hear, also those that come later: they would otherwise wait
+  // for ranks that have gone.
   if (phase == Phase::Failed)
     return failure;
   FromRoot refused = message(FromRootKind::Failed);
@@ -52,14 +57,17 @@ bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &s
          send);
     return false;
   }
+  // Before the new one is entered: it is the other side of a mismatch in the message below.
   const FromRank first = members.empty() ? hello : members.begin()->second.hello;
   Member &member = members[hello.rank];
   member.hello = hello;
   // A wish counts more than where ranks are, which OCCL could do.
   if (const std::string wish = hello.wish.str(); !wish.empty() && !std::exchange(isWished, true))
     why = wish;
+  // The first rank sets the number; all others have to agree with it.
   if (numRanks == 0)
     numRanks = hello.numRanks;
+  // From here on the cases exclude each other, the worst first.
   if (phase == Phase::Failed) {
     member.isAnswered = true;
     ++numAnswered;
@@ -70,10 +78,12 @@ bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &s
              " has " + std::to_string(numRanks),
          send);
   } else if (phase == Phase::Preparing) {
+    // Late, but in time: the others have been asked already.
     FromRoot request = message(FromRootKind::Prepare);
     request.why = why;
     send(hello.rank, request);
   } else if (hello.machine != machine) {
+    // OCCL over the network, or another NCCL: which of them, the ranks' answers decide.
     prepare("ranks are on several machines, or in several containers", now, send);
   } else if (!hello.wish.str().empty()) {
     prepare(hello.wish.str(), now, send);
@@ -99,10 +109,12 @@ void Meeting::onPrepared(Member &member, const FromRank &received, Clock::time_p
                          const Send &send) {
   member.isPrepared = true;
   member.version = received.version;
+  // The id of the other NCCL is made by rank 0, as by NCCL's own rule.
   if (received.rank == 0)
     id = received.id;
   if (received.result != ncclSuccess && cannotBeOther.empty())
     cannotBeOther = nameOf(member.hello) + " has no other NCCL: " + received.text.str();
+  // All libraries must be of one version, since they speak to each other without a check of it.
   uint32_t numPrepared = 0;
   for (const auto &[rank, other] : members) {
     numPrepared += other.isPrepared;
@@ -111,14 +123,18 @@ void Meeting::onPrepared(Member &member, const FromRank &received, Clock::time_p
                       versionText(member.version) + ", that of " + nameOf(other.hello) + " is " +
                       versionText(other.version);
   }
+  // A wish (a setting, or more ranks than OCCL does) cannot be met by OCCL, so without another NCCL
+  // everything ends here.
   if (isWished && !cannotBeOther.empty())
     return fail(received.result != ncclSuccess ? static_cast<ncclResult_t>(received.result)
                                                : ncclInvalidUsage,
                 why + ", which OCCL does not do, and " + cannotBeOther, send);
   if (numPrepared < numRanks)
     return;
+  // Several machines alone are no reason to fail: OCCL can do that, too.
   if (!cannotBeOther.empty())
     return goAcross(now, send);
+  // All have it: from here on the other NCCL's own bootstrap has to succeed on each rank.
   phase = Phase::Initializing;
   end = now + patience;
   FromRoot request = message(FromRootKind::Init);
@@ -138,6 +154,7 @@ void Meeting::goAcross(Clock::time_point now, const Send &send) {
 }
 
 void Meeting::onListening(Member &member, const FromRank &received, const Send &send) {
+  // Only rank 0 was asked to listen.
   if (member.hello.rank != 0)
     return;
   if (received.result != ncclSuccess)
@@ -154,6 +171,8 @@ void Meeting::onDone(Member &member, const FromRank &received, const Send &send)
   if (received.result != ncclSuccess)
     return fail(static_cast<ncclResult_t>(received.result),
                 nameOf(member.hello) + ": " + received.text.str(), send);
+  // Each has made its communicator; those that are done wait for the others, so that a rank that
+  // fails is known to all before anybody uses it.
   member.isDone = true;
   for (const auto &[rank, other] : members)
     if (!other.isDone)
@@ -168,6 +187,7 @@ void Meeting::finish(const FromRoot &last, const Send &send) {
     for (auto &[rank, member] : members) {
       const bool isHere = member.hello.machine == machine && member.hello.process == process;
       if (isHere != isOwn || std::exchange(member.isAnswered, true))
+        // A rank is answered once: failures and endings may overlap.
         continue;
       ++numAnswered;
       send(rank, last);
@@ -175,6 +195,8 @@ void Meeting::finish(const FromRoot &last, const Send &send) {
 }
 
 void Meeting::fail(ncclResult_t result, const std::string &text, const Send &send) {
+  // What all ranks have agreed on is not taken back: their communicator reports what happens from
+  // then on.
   if (phase == Phase::Agreed || phase == Phase::Failed)
     return;
   phase = Phase::Failed;
@@ -186,6 +208,7 @@ void Meeting::fail(ncclResult_t result, const std::string &text, const Send &sen
 
 void Meeting::leave(uint32_t rank, const Send &send) {
   auto found = members.find(rank);
+  // After the end every rank closes its connection, which means nothing.
   if (found == members.end() || phase == Phase::Agreed || phase == Phase::Failed)
     return;
   const std::string name = nameOf(found->second.hello);
@@ -202,10 +225,13 @@ std::optional<Meeting::Clock::time_point> Meeting::deadline() const {
 
 std::string Meeting::missing() const {
   constexpr uint32_t kMostNamed = 16;
+  // In ascending order, and not more than people would read.
   std::string list;
   uint32_t numNamed = 0;
   for (uint32_t rank = 0; rank < numRanks; ++rank) {
     auto found = members.find(rank);
+    // Who is missing depends on what the meeting waits for: arrivals and answers, the listening of
+    // rank 0, or the end of initialisation.
     const bool isMissing =
         found == members.end() || (phase == Phase::Preparing   ? !found->second.isPrepared
                                    : phase == Phase::Listening ? rank == 0

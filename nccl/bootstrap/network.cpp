@@ -13,6 +13,8 @@ namespace occl::nccl {
 
 Address localAddress(const std::array<uint8_t, 8> &rootName) {
   Address address;
+  // In the abstract namespace (a name that begins with a zero byte): it needs no folder, and is
+  // gone with the process, so that nothing is left behind by one that was killed.
   auto *local = reinterpret_cast<sockaddr_un *>(&address.storage);
   local->sun_family = AF_UNIX;
   std::string name = "occl-nccl-";
@@ -20,6 +22,7 @@ Address localAddress(const std::array<uint8_t, 8> &rootName) {
     for (int digit : {byte >> 4, byte & 15})
       name += "0123456789abcdef"[digit];
   std::memcpy(local->sun_path + 1, name.data(), name.size());
+  // The length ends the name; zero bytes behind it would be part of it.
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
 }
@@ -32,6 +35,7 @@ Address interfaceAddress() {
 void storeAddress(const Address &address, IdLayout &id) {
   if (address.length == 0)
     return;
+  // The id has room for an address and a port, in no system's layout: ranks may be of other builds.
   if (address.storage.ss_family == AF_INET) {
     const auto *four = reinterpret_cast<const sockaddr_in *>(&address.storage);
     id.family = 4;
@@ -46,6 +50,7 @@ void storeAddress(const Address &address, IdLayout &id) {
 }
 
 Address loadAddress(const IdLayout &id) {
+  // An id of a process without network has family 0, and gives an address of length 0.
   Address address;
   if (id.family == 4) {
     auto *four = reinterpret_cast<sockaddr_in *>(&address.storage);
@@ -69,10 +74,13 @@ Socket listenAt(Address &address) {
   Socket made = Socket::open([&] {
     return socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   });
+  // Ranks of large jobs arrive within milliseconds; with a full backlog the system drops them, and
+  // they would try again a second later.
   constexpr int kBacklog = 1024;
   if (!made || bind(made.get(), address.get(), address.length) != 0 ||
       listen(made.get(), kBacklog) != 0)
     return Socket();
+  // The port was the system's choice.
   address.length = sizeof(address.storage);
   getsockname(made.get(), address.get(), &address.length);
   return made;
@@ -91,6 +99,8 @@ HeldPort holdPort(Address &address, std::string &why) {
 bool sendWhole(int file, const void *message, size_t bytes) {
   const char *from = static_cast<const char *>(message);
   while (bytes > 0) {
+    // Without SIGPIPE: the program has its own idea of signals. A peer that is gone is an error
+    // here.
     const ssize_t sent = send(file, from, bytes, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR)
       continue;

@@ -38,15 +38,18 @@ class Root {
 public:
   /// Whether ranks can reach it.
   bool start() {
+    // Random, so that no other process has the socket by chance, and none can guess it.
     if (getrandom(rootName.data(), rootName.size(), 0) != static_cast<ssize_t>(rootName.size()))
       return false;
     Address local = localAddress(rootName);
     localListener = listenAt(local);
+    // Without a network only ranks of this machine can come, which is most jobs.
     network = interfaceAddress();
     networkListener = listenAt(network);
     wake = Socket::open([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
     if (!networkListener)
       network = Address();
+    // Without the local socket or the event there is no root at all: the id would name nobody.
     if (!localListener || !wake)
       return false;
     try {
@@ -61,6 +64,8 @@ public:
   bool open(IdLayout &id) {
     std::lock_guard lock(mutex);
     Socket own;
+    // An id made here names this root; one of NCCL_COMM_ID has a name of its own, and needs a
+    // socket of that name, which only one process can have.
     if (!id.hasRoot()) {
       id.rootName = rootName;
     } else if (!meetings.count(id.name)) {
@@ -69,6 +74,7 @@ public:
       if (!own)
         return errno == EADDRINUSE; // then another process has it, and the same id
     }
+    // The network's address goes into the id even if all ranks are here: nobody knows that yet.
     storeAddress(network, id);
     meetings.emplace(id.name,
                      Opened{id.key, Meeting(id.machine, getpid(), patience()), std::move(own)});
@@ -108,9 +114,11 @@ private:
 
   /// The event first. What listens, but nobody may come by now, is not among them.
   std::vector<pollfd> listening() {
+    // Reading the event resets it: what has been signalled so far is looked at in this round.
     uint64_t count = 0;
     (void)!read(wake.get(), &count, sizeof(count));
     std::vector<pollfd> files = {{wake.get(), POLLIN, 0}};
+    // Without descriptors or memory, accept() would fail at once, again and again: pause it.
     if (Clock::now() < restUntil)
       return files;
     if (networkListener && mayCome(true))
@@ -118,6 +126,7 @@ private:
     if (!mayCome(false))
       return files;
     files.push_back({localListener.get(), POLLIN, 0});
+    // A socket for each id of NCCL_COMM_ID; other threads add them.
     std::lock_guard lock(mutex);
     for (const auto &[name, opened] : meetings)
       if (opened.listener)
@@ -140,6 +149,8 @@ private:
   }
 
   int untilNextDeadline() {
+    // Strangers are thrown out a second after their time at the latest; without anybody there,
+    // nothing has to be looked at.
     constexpr int kMost = 60000, kWhenStrangersAreThere = 1000;
     const auto now = Clock::now();
     auto least = std::chrono::milliseconds(kMost);
@@ -148,6 +159,8 @@ private:
     std::lock_guard lock(mutex);
     for (const auto &[name, opened] : meetings)
       if (auto deadline = opened.meeting.deadline())
+        // One millisecond more, as the duration is cut off: otherwise the last part of a
+        // millisecond would be spent in a loop without waiting.
         least =
             std::min(least, std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - now) +
                                 std::chrono::milliseconds(1));
@@ -172,6 +185,7 @@ private:
   }
 
   void receive(Connection &connection, Clock::time_point now) {
+    // As much as there is, as several small messages may have come together.
     while (!connection.isClosed) {
       char *to = reinterpret_cast<char *>(&connection.incoming) + connection.numReceived;
       const ssize_t got =
@@ -180,6 +194,7 @@ private:
         continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return;
+      // The peer has ended or been killed, or this was no rank.
       if (got <= 0)
         return close(connection);
       connection.numReceived += static_cast<size_t>(got);
@@ -194,8 +209,11 @@ private:
     constexpr uint32_t kMostRanks = 1 << 20;
     const FromRank &message = connection.incoming;
     auto found = meetings.find(message.name);
+    // A connection belongs to one rank of one id, from its first message on.
     const bool isSame = message.name == connection.name && message.rank == connection.rank;
     const bool isExpected = connection.isMember ? isSame : message.kind == FromRankKind::Hello;
+    // Anybody on the network may connect; who does not know the key is closed without a word, so
+    // that nothing can be learnt or disturbed. All limits are checked before they are used.
     const bool isStranger = message.magic != kMessageMagic || found == meetings.end() ||
                             found->second.key != message.key || message.numRanks == 0 ||
                             message.numRanks > kMostRanks || !isExpected;
@@ -244,6 +262,7 @@ private:
   }
 
   void expire(Clock::time_point now) {
+    // Names are collected first: forgetting erases from the map that is gone through.
     std::vector<std::array<uint8_t, 16>> names;
     for (auto &[name, opened] : meetings) {
       opened.meeting.expire(now, sendOf(name));
@@ -251,6 +270,7 @@ private:
     }
     for (const auto &name : names)
       forgetIfOver(name);
+    // Whoever does not say who it is within this time holds a descriptor for nothing.
     constexpr auto kStrangersPatience = std::chrono::seconds(10);
     for (Connection &each : connections)
       if (!each.isMember && now - each.since > kStrangersPatience)

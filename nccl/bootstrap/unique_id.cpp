@@ -24,14 +24,19 @@ template <size_t numBytes> bool draw(std::array<uint8_t, numBytes> &bytes) {
 
 Outcome makeUniqueId(ncclUniqueId &id) {
   IdLayout layout{};
+  // A ncclUniqueId is 128 bytes that the program carries to all ranks without looking at them. The
+  // magic number and the layout tell the rank of another library or version what went wrong.
   std::memcpy(layout.magic, kMagic, sizeof(kMagic));
   layout.layout = kLayout;
   layout.machine = machineId();
   const std::string given = setting("NCCL_COMM_ID").value_or("");
   if (!given.empty()) { // each rank makes it, so it names no process
+    // All ranks call it in the same order, so the number of the call is the same on each.
     static std::atomic<uint64_t> calls = 0;
     layout.name = hashOf(given + "#" + std::to_string(calls++));
   } else {
+    // Name and key are random: the name finds the meeting, the key proves that a rank was given the
+    // id.
     if (!draw(layout.name) || !draw(layout.key))
       return {ncclSystemError, "the system gives no random bytes"};
     serveAsRoot(layout);
@@ -41,6 +46,8 @@ Outcome makeUniqueId(ncclUniqueId &id) {
 }
 
 Lineage Lineage::child(const std::string &how) const {
+  // Children (of split, shrink, grow) get an id without a message: each rank computes it from the
+  // parent's secret and what the call says, which is the same on all.
   const auto hash = [&](const char *of) {
     return hashOf(of + std::string(name.begin(), name.end()) + std::string(key.begin(), key.end()) +
                   how);
@@ -59,6 +66,7 @@ IdLayout Lineage::id() const {
   layout.machine = machineId();
   layout.name = name;
   layout.key = key;
+  // The root's name is derived like the rest, so the ranks need not be told of it.
   layout.rootName = child("root").key;
   return layout;
 }
@@ -102,6 +110,8 @@ ncclResult_t ncclGetVersion(int *version) {
   return guarded("ncclGetVersion", [&]() -> Outcome {
     if (!version)
       return invalidArgument("version must not be NULL");
+    // Some programs refuse, or work around, versions that they do not know: then they are told
+    // another.
     const std::string given = setting("OCCL_NCCL_VERSION").value_or("");
     const int number = std::atoi(given.c_str());
     *version = number > 0 ? number : NCCL_VERSION_CODE;

@@ -25,6 +25,8 @@ bool hasRoot(occlKind_t kind) {
 
 /// The buffers that this rank has to give.
 Outcome checkBuffers(const Arguments &arguments, bool isRoot) {
+  // Of rooted collectives the others' buffers are never touched, and NCCL's programs pass NULL
+  // there.
   const bool reads =
       isRoot || (arguments.kind != occlKindBroadcast && arguments.kind != occlKindScatter);
   const bool writes =
@@ -54,6 +56,7 @@ Outcome collective(const std::shared_ptr<Comm> &comm, const Arguments &arguments
   constexpr size_t kMostElements = size_t{1} << 48;
   if (arguments.count > kMostElements)
     return invalidArgument("count is " + std::to_string(arguments.count) + ", at most 2^48");
+  // Checks that need no other rank come first: their errors leave the communicator usable.
   if (Outcome outcome = checkRoot(*comm, arguments.root); !outcome.ok())
     return outcome;
   if (Outcome outcome = comm->redOps.apply(arguments.op, arguments.type, operation); !outcome.ok())
@@ -64,6 +67,7 @@ Outcome collective(const std::shared_ptr<Comm> &comm, const Arguments &arguments
     return invalidUsage("ncclCommFinalize was called for the communicator");
   if (arguments.count == 0)
     return {}; // on all ranks, so nobody waits
+  // A communicator that does not block may not have its ranks yet.
   uint32_t numRanks = 0, rank = 0;
   const bool isRankKnown = comm->shapeIfKnown(numRanks, rank);
   const bool isRoot = !hasRoot(arguments.kind) || static_cast<uint32_t>(arguments.root) == rank;
@@ -76,6 +80,7 @@ Outcome collective(const std::shared_ptr<Comm> &comm, const Arguments &arguments
   call.recvBuffer = arguments.recv;
   call.count = arguments.count;
   call.root = static_cast<uint32_t>(arguments.root);
+  // As in NCCL: a collective waits as long as it takes, and an abort ends it.
   call.timeoutMs = OCCL_NO_TIMEOUT;
   operation.stream = stream;
   return submit(comm, operation);
@@ -83,11 +88,14 @@ Outcome collective(const std::shared_ptr<Comm> &comm, const Arguments &arguments
 
 ncclResult_t run(const char *function, ncclComm_t handle, cudaStream_t stream,
                  const Arguments &arguments) {
+  // An error within a group is the group's as well: ncclGroupEnd must not execute the rest.
   return inGroup(guarded(function, [&]() -> Outcome {
     std::shared_ptr<Comm> comm;
     Outcome found = find(handle, comm);
     if (!found.ok())
       return found;
+    // For profilers: the range is named after the function, and the size is computed only if one
+    // listens.
     const nvtx::Range range([&]() -> nvtx::Named {
       return {function, comm->category(), arguments.count * bytesOf(arguments.type)};
     });

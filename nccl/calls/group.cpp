@@ -35,6 +35,7 @@ void add(Batches &batches, const std::shared_ptr<Comm> &comm, const Operation &o
 
 /// What a rank sends to itself waits for ever if nothing of the same group receives it.
 Outcome checkSelf(const Batch &batch, uint32_t rank) {
+  // Sends and receives to oneself must be as many: the difference tells.
   int64_t open = 0;
   for (const Operation &operation : batch.transfers)
     if (operation.peer == rank)
@@ -48,6 +49,7 @@ Outcome checkSelf(const Batch &batch, uint32_t rank) {
 /// they are called. One that could not be made says so where it is used.
 Outcome checkRanks(const Batch &batch) {
   uint32_t numRanks = 0, rank = 0;
+  // Batches whose communicator has failed are not checked: launching them says why.
   if (!batch.comm->shape(numRanks, rank).ok())
     return {};
   const auto refuse = [&](const char *what, uint32_t number) {
@@ -80,9 +82,12 @@ uint64_t bytesOf(const Batches &batches) {
 /// Ranks may name communicators in different orders, and what they have in one stream waits for
 /// each other: so all begin them in one order, by what only ranks of a communicator have in common.
 Outcome launch(std::span<Batch> batches) {
+  // Everything is checked before anything begins, so a refused group has executed nothing.
   for (const Batch &batch : batches)
     if (Outcome checked = checkRanks(batch); !checked.ok())
       return checked;
+  // The name of a communicator is the same on its ranks and differs from others': a common order
+  // without a message. Stable, so that equal names, which do not occur, would not shuffle calls.
   if (batches.size() > 1)
     std::ranges::stable_sort(batches, {},
                              [](const Batch &batch) { return batch.comm->lineage.name; });
@@ -96,6 +101,7 @@ Outcome submit(const std::shared_ptr<Comm> &comm, const Operation &operation) {
     add(group.batches, comm, operation);
     return {};
   }
+  // A call outside of a group is a group of one.
   Batch alone{comm, {}, {}};
   alone.add(operation);
   return launch({&alone, 1});
@@ -126,11 +132,14 @@ OCCL_NCCL_SECOND_NAME(ncclGroupStart);
 
 ncclResult_t ncclGroupEnd() {
   return guarded("ncclGroupEnd", []() -> Outcome {
+    // NCCL's groups nest, and only the outermost end executes.
     if (group.depth == 0)
       return invalidUsage("there is no ncclGroupStart for it");
     if (--group.depth > 0)
       return {};
+    // Taken out before anything can fail: whatever happens now, the thread is outside of the group.
     Group ended = std::exchange(group, Group());
+    // One refused call spoils the whole group: executing the others could leave peers waiting.
     if (ended.error != ncclSuccess)
       return {ended.error, std::string("a call in the group has failed, so nothing of it is "
                                        "executed: ") +

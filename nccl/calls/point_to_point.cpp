@@ -13,6 +13,8 @@ Outcome transfer(const std::shared_ptr<Comm> &comm, OperationKind kind, void *bu
                  ncclDataType_t type, int peer, cudaStream_t stream) {
   Operation operation;
   operation.kind = kind;
+  // Arguments first, as for collectives. Whether the peer exists is checked again when the group
+  // begins, as the number of ranks may not be known yet.
   if (!typeOf(type, operation.call.dataType))
     return invalidArgument("datatype " + std::to_string(type) + " is unknown");
   constexpr size_t kTooMany = size_t{1} << 48;
@@ -24,10 +26,12 @@ Outcome transfer(const std::shared_ptr<Comm> &comm, OperationKind kind, void *bu
                            std::to_string(numRanks) + " ranks");
   if (count > 0 && !buffer)
     return invalidArgument("the buffer must not be NULL");
+  // The stream's context must be there before anything is put into it.
   if (Outcome outcome = streams().check(stream); !outcome.ok())
     return outcome;
   if (comm->isFinalized())
     return invalidUsage("ncclCommFinalize was called for the communicator");
+  // One buffer for both directions: the kind says which of them it is.
   operation.call.count = count;
   operation.call.sendBuffer = operation.call.recvBuffer = buffer;
   operation.peer = static_cast<uint32_t>(peer);
@@ -52,6 +56,7 @@ ncclResult_t run(const char *function, ncclComm_t handle, OperationKind kind, vo
 } // namespace
 
 Outcome addTransfers(occlComm_t comm, const std::vector<Operation> &transfers) {
+  // In the program's order, which is the order in which transfers between two ranks meet.
   for (const Operation &each : transfers) {
     const occlCall_t &call = each.call;
     const Outcome outcome = outcomeOf(

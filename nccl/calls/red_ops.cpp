@@ -46,6 +46,7 @@ ncclRedOp_t opOf(occlRedOp_t op) {
 }
 
 size_t sizeOf(occlDataType_t type) {
+  // Without a default case, so that the compiler asks for the size of a new type.
   switch (type) {
   case occlUint8:
   case occlInt8:
@@ -74,6 +75,8 @@ Outcome RedOps::create(const void *scalar, ncclDataType_t type, ncclScalarReside
     return unknownType(type);
   if (!scalar)
     return invalidArgument("scalar must not be NULL");
+  // Where the scalar is in host memory it is read now, since the program may change it after the
+  // call; one on the device is read when the collective runs, in the stream's order.
   PreMulSum sum{type, {}, nullptr};
   if (residence == ncclScalarHostImmediate)
     std::memcpy(sum.scalar.data(), scalar, sizeOf(known));
@@ -81,6 +84,8 @@ Outcome RedOps::create(const void *scalar, ncclDataType_t type, ncclScalarReside
     sum.deviceScalar = scalar;
   else
     return invalidArgument("residence " + std::to_string(residence) + " is unknown");
+  // Numbers behind the built-in ones, never given twice, so that a destroyed operation is
+  // recognised.
   std::lock_guard lock(mutex);
   const int number = nextOp++;
   made.emplace(number, sum);
@@ -98,6 +103,7 @@ Outcome RedOps::destroy(ncclRedOp_t op) {
 }
 
 Outcome RedOps::apply(ncclRedOp_t op, ncclDataType_t type, Operation &operation) const {
+  // The built-in ones have the same order in both interfaces, by a table.
   if (static_cast<unsigned>(op) < ncclNumOps) {
     operation.call.op = kOps[op];
     return {};
@@ -107,9 +113,12 @@ Outcome RedOps::apply(ncclRedOp_t op, ncclDataType_t type, Operation &operation)
   if (found == made.end())
     return invalidArgument("operation " + std::to_string(op) +
                            " is unknown, or of another communicator, or was destroyed");
+  // The scalar has the type's layout; with another type it would be read as something else.
   if (found->second.type != type)
     return invalidArgument("operation " + std::to_string(op) + " was made for data type " +
                            std::to_string(found->second.type) + ", not " + std::to_string(type));
+  // A sum of inputs that are multiplied first: the scalar travels with the call, as its operation
+  // may be destroyed while the call waits.
   operation.call.op = occlSum;
   operation.hasScalar = true;
   operation.scalar = found->second.scalar;

@@ -15,6 +15,8 @@ Outcome Registrations::add(void *buffer, size_t bytes, void *&handle) {
   if (!buffer || bytes == 0)
     return invalidArgument("a range to register has an address and a size");
   std::lock_guard lock(mutex);
+  // A range that is registered twice has one handle and two uses, as in NCCL: programs register
+  // buffers in each layer.
   const std::pair range(reinterpret_cast<uintptr_t>(buffer), bytes);
   auto [found, isFirst] = handles.emplace(range, next);
   if (isFirst)
@@ -33,6 +35,7 @@ Outcome Registrations::remove(void *handle) {
   auto found = entries.find(reinterpret_cast<uintptr_t>(handle));
   if (found == entries.end())
     return invalidUsage("the handle is of no registered range of this communicator");
+  // The last use removes it.
   if (--found->second.uses == 0) {
     handles.erase(found->second.range);
     entries.erase(found);
@@ -121,6 +124,8 @@ ncclResult_t ncclMemAlloc(void **memory, size_t size) {
     *memory = nullptr;
     if (size == 0)
       return {};
+    // Only memory of the other library can be registered as its window: so it has to be allocated
+    // there, and freed there.
     // Windows of the other library's communicators are in memory of that library's; OCCL takes any.
     const OtherNccl *other = usesOtherMemory() ? otherIfOpen() : nullptr;
     if (!other || !other->ncclMemAlloc || !other->ncclMemFree)
@@ -139,6 +144,8 @@ ncclResult_t ncclMemFree(void *memory) {
     if (!memory)
       return {};
     {
+      // Whose memory it is was noted when it was made; an address that is neither's is refused by
+      // the own allocator.
       std::lock_guard lock(otherMemory.get().mutex);
       if (otherMemory.get().addresses.erase(memory) == 0)
         return streams().release(memory);

@@ -21,9 +21,11 @@ namespace {
 /// Opens the other library, and as the first rank makes an id there.
 Outcome prepare(const NewComm &what, FromRank &prepared) {
   const OtherNccl *nccl = nullptr;
+  // A library that cannot be opened is an answer, too: the root then decides without it.
   if (Outcome outcome = openOther(nccl); !outcome.ok())
     return outcome;
   prepared.version = nccl->version;
+  // NCCL initialises the device that is current.
   if (Outcome outcome = streams().makeCurrent(what.comm->device); !outcome.ok())
     return outcome;
   return what.rank == 0 ? nccl->outcomeOf(nccl->ncclGetUniqueId(&prepared.id)) : Outcome();
@@ -43,6 +45,8 @@ struct Account {
     std::string text = "OCCL (libnccl), process " + std::to_string(getpid()) + ": " +
                        std::to_string(numOwn) + " communicators of OCCL's, " +
                        std::to_string(others.size()) + " of another NCCL";
+    // What the library is, only if it was opened: opening it for the report would load it into
+    // programs that never needed it.
     if (const OtherNccl *nccl = otherIfOpen())
       text += ", " + nccl->title();
     text += "\n";
@@ -80,6 +84,7 @@ namespace {
 Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<OtherComm> &made,
                       std::optional<Across> &across) {
   auto isAborted = [&] { return what.comm->isAborted(); };
+  // The decision of all ranks: OCCL's own, OCCL over the network, or another NCCL.
   Attendance attendance(what.id, what.numRanks, what.rank, what.wish, what.mayBeEarly, isAborted);
   Attendance::Decision decision;
   Outcome outcome =
@@ -90,6 +95,8 @@ Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<Oth
   why = decision.why;
   const OtherNccl *nccl = nullptr;
   outcome = openOther(nccl);
+  // While NCCL's bootstrap waits, another rank may have failed to open its library; the root tells,
+  // and this rank need not wait for NCCL's time-out.
   auto failure = [&]() -> Outcome {
     return isAborted() ? invalidUsage("the communicator was aborted") : attendance.othersFailure();
   };
@@ -97,6 +104,8 @@ Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<Oth
     outcome =
         OtherComm::make(*nccl, what.comm->config,
                         {what.numRanks, what.rank, what.comm->device, decision.id}, failure, made);
+  // Told to the root also if it failed: no rank may use a communicator that another one has not
+  // got.
   outcome = attendance.finish(outcome);
   if (!outcome.ok() && made) // another rank has none
     made->abort();
@@ -124,6 +133,7 @@ Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made,
 void noteUse(uint32_t numRanks, uint32_t rank, int device, const std::string &why) {
   Account &to = account.get();
   std::lock_guard lock(to.mutex);
+  // An empty reason is OCCL's own communicator.
   to.begin();
   if (why.empty()) {
     ++to.numOwn;
@@ -138,6 +148,7 @@ void noteRefused(const std::string &what, const std::string &why) {
   Account &to = account.get();
   std::lock_guard lock(to.mutex);
   to.begin();
+  // Programs may try again and again: one entry with a number, and the latest reason.
   auto &noted = to.refused[what];
   ++noted.first;
   noted.second = why;

@@ -30,11 +30,13 @@ ncclResult_t withOther(const char *name, Function OtherNccl::*function, ncclComm
                        Call call) {
   return inGroup(withComm(name, handle, [&](Comm &comm) -> Outcome {
     Executor executor;
+    // Waits until it is known whose the communicator is.
     if (Outcome outcome = comm.forCall(executor); !outcome.ok())
       return outcome;
     if (!executor.other)
       return refuse(name);
     const OtherNccl &nccl = executor.other->nccl;
+    // Functions of later versions are looked up by name, and need not be there.
     if (!(nccl.*function))
       return missing(nccl, name);
     return executor.other->settle(call(nccl.*function, executor.other->handle()));

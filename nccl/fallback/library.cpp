@@ -34,12 +34,16 @@ constexpr int kOwnNamesFirst = RTLD_DEEPBIND;
 
 /// Folders with the packages of Python's that libraries of this process are from.
 std::vector<std::string> packageFolders() {
+  // PyTorch comes with its NCCL in a package beside it. Which Python this is, nobody says; but
+  // libraries of its packages are loaded, and their paths lead there.
   std::vector<std::string> folders;
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *to) {
         const std::string path = info->dlpi_name ? info->dlpi_name : "";
         for (const char *part : {"/site-packages/", "/dist-packages/"}) {
           const size_t at = path.find(part);
+          // The part up to and with the folder of packages; each folder once, in the order in which
+          // libraries were loaded.
           if (at == std::string::npos)
             continue;
           auto &all = *static_cast<std::vector<std::string> *>(to);
@@ -54,11 +58,15 @@ std::vector<std::string> packageFolders() {
 }
 
 std::vector<std::string> candidates() {
+  // In the order in which a program would expect it: beside Python's packages, then the loader's
+  // path, then the places of distributions.
   std::vector<std::string> found;
+  // pip's nvidia-nccl-cu12 and -cu13 put it there.
   for (const std::string &folder : packageFolders())
     found.push_back(folder + "nvidia/nccl/lib/" + kName);
   const char *variable = std::getenv("LD_LIBRARY_PATH");
   const std::string path = variable ? variable : "";
+  // An empty entry would be the current folder for the loader; a library is not taken from there.
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     if (end > begin)
@@ -85,15 +93,19 @@ std::string ownPath() {
 
 /// NULL, with the reason, if it cannot be opened or is OCCL's.
 void *openLibrary(const std::string &path, std::string &why) {
+  // OCCL's own file has NCCL's name as well, and is often the first one found.
   if (isSameFile(path, ownPath())) {
     why = path + " is OCCL's";
     return nullptr;
   }
+  // Locally, so that its names do not replace OCCL's in the program, and with its own names first,
+  // so that it does not call OCCL's.
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | kOwnNamesFirst);
   if (!library) {
     why = dlerror();
     return nullptr;
   }
+  // A copy under another path: found by a function that only OCCL has.
   if (dlsym(library, "occlIsThisNccl")) {
     dlclose(library);
     why = path + " is a copy of OCCL's";
@@ -103,9 +115,13 @@ void *openLibrary(const std::string &path, std::string &why) {
 }
 
 Outcome readFunctions(void *library, OtherNccl &to) {
+// One list of names declares the functions, exports them and looks them up here; those that a
+// version has not stay NULL.
 #define OCCL_NCCL_DONE(name) to.name = reinterpret_cast<decltype(to.name)>(dlsym(library, #name));
 #define OCCL_NCCL_REFUSED(name) OCCL_NCCL_DONE(name)
 #include "nccl/abi/names.def"
+  // What every communicator of it needs. Others are asked for when they are called, so that older
+  // versions can be used for what they do.
   const std::pair<const char *, bool> needed[] = {
       {"ncclGetVersion", to.ncclGetVersion},
       {"ncclGetUniqueId", to.ncclGetUniqueId},
@@ -134,12 +150,14 @@ Outcome search(OtherNccl &to) {
   if (!fallback.isAllowed)
     return invalidUsage("OCCL_NCCL_FALLBACK=0 forbids it");
   std::string why;
+  // A library that the program names is used or refused: never another one in its place.
   if (auto given = setting("OCCL_NCCL_FALLBACK_LIBRARY")) {
     void *library = openLibrary(*given, why);
     to.path = *given;
     return library ? readFunctions(library, to)
                    : invalidUsage("OCCL_NCCL_FALLBACK_LIBRARY cannot be used: " + why);
   }
+  // On hosts, a libnccl found by chance would want GPUs.
   if (isHostMode())
     return invalidUsage("with OCCL_NCCL_HOST=1 it is used only if OCCL_NCCL_FALLBACK_LIBRARY names "
                         "it");
@@ -151,6 +169,7 @@ Outcome search(OtherNccl &to) {
       to.path = path;
       return readFunctions(library, to);
     }
+    // With NCCL_DEBUG=INFO, so that one can see why it was not taken.
     log(LogLevel::Info, "not used in OCCL's place: " + why);
   }
   return invalidUsage("no other libnccl.so.2 is found; OCCL_NCCL_FALLBACK_LIBRARY names one");
@@ -174,9 +193,11 @@ std::string OtherNccl::title() const {
 
 Outcome OtherNccl::outcomeOf(ncclResult_t result) const {
   if (result == ncclSuccess || result == ncclInProgress)
+    // While it works on a call there is no error yet.
     return {result, ""};
   const char *text = ncclGetErrorString(result);
   std::string whole = path + ": " + (text ? text : "an error without a text");
+  // Both texts: the general one says what kind of error this is, the other one what happened.
   const char *last = ncclGetLastError ? ncclGetLastError(nullptr) : nullptr;
   if (last && *last)
     whole += std::string(": ") + last;
@@ -186,6 +207,7 @@ Outcome OtherNccl::outcomeOf(ncclResult_t result) const {
 Outcome openOther(const OtherNccl *&other) {
   Opened &opened = theOther.get();
   std::lock_guard lock(opened.mutex);
+  // Searched once: the outcome, also a failure, is the same for all communicators of the process.
   if (!opened.result) {
     opened.result = search(opened.functions);
     opened.isThere = opened.result->ok();

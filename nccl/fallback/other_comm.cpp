@@ -14,6 +14,8 @@ namespace {
 /// As the program has given it.
 ncclConfig_t configFor(const Config &config) {
   ncclConfig_t made = config.values;
+  // The program may have been compiled against a header with a shorter struct; what is missing has
+  // been filled with defaults.
   made.size = sizeof(made);
   made.blocking = config.isBlocking;
   made.netName = config.netName.empty() ? nullptr : config.netName.c_str();
@@ -24,9 +26,12 @@ ncclConfig_t configFor(const Config &config) {
 } // namespace
 
 Outcome OtherComm::settle(ncclResult_t result, const Failure &failure) const {
+  // Polls with growing pauses: short ones catch quick calls, longer ones leave the processor to
+  // what NCCL does in the background.
   auto wait = std::chrono::microseconds(20);
   constexpr auto kMost = std::chrono::microseconds(2000);
   while (result == ncclInProgress) {
+    // Another rank's failure ends the wait, which NCCL alone would continue until its time-out.
     if (failure)
       if (Outcome outcome = failure(); !outcome.ok())
         return outcome;
@@ -49,6 +54,7 @@ Outcome OtherComm::settle(ncclResult_t result) const { return settle(result, {})
 
 Outcome OtherComm::finish(ncclResult_t result, const Failure &failure,
                           std::shared_ptr<OtherComm> &made) {
+  // NCCL gives no handle if it refuses, and with some versions also if it claims to work on it.
   if (!made->comm) {
     const bool isMissing = result == ncclSuccess || result == ncclInProgress;
     Outcome outcome =
@@ -58,8 +64,10 @@ Outcome OtherComm::finish(ncclResult_t result, const Failure &failure,
     return outcome;
   }
   Outcome outcome = made->settle(result, failure);
+  // The call returned at once and goes on in the background: wait until it has ended or failed.
   if (outcome.ok())
     return outcome;
+  // A half-made communicator cannot be destroyed, which would wait for the others: only aborted.
   made->abort();
   made = nullptr;
   return outcome;
@@ -78,12 +86,16 @@ struct Making {
 
 void initialize(Making &making, const OtherNccl &nccl, const Config &config,
                 const OtherComm::Place &place) {
+  // NCCL's call blocks, for minutes if a rank is missing; so it has a thread of its own, and may
+  // outlive the caller's interest.
   Outcome outcome = streams().makeCurrent(place.device);
   ncclComm_t comm = nullptr;
   ncclConfig_t with = configFor(config);
   if (outcome.ok())
     outcome = nccl.outcomeOf(nccl.ncclCommInitRankConfig(
         &comm, static_cast<int>(place.numRanks), place.id, static_cast<int>(place.rank), &with));
+  // Under the lock: either the caller learns of the communicator, or it has given up before, and
+  // nobody else would abort it.
   std::lock_guard lock(making.mutex);
   if (making.isAbandoned && comm)
     nccl.ncclCommAbort(comm);
@@ -98,6 +110,7 @@ void initialize(Making &making, const OtherNccl &nccl, const Config &config,
 Outcome OtherComm::make(const OtherNccl &nccl, const Config &config, const Place &place,
                         const Failure &failure, std::shared_ptr<OtherComm> &made) {
   auto making = std::make_shared<Making>();
+  // The state is shared, as the thread may end later than this call.
   startThread([=, &nccl] { initialize(*making, nccl, config, place); });
   constexpr auto kGlance = std::chrono::milliseconds(2);
   std::unique_lock lock(making->mutex);
@@ -116,6 +129,7 @@ Outcome OtherComm::make(const OtherNccl &nccl, const Config &config, const Place
 
 Outcome OtherComm::split(int colour, int key, const Config &config, const Failure &failure,
                          std::shared_ptr<OtherComm> &made) {
+  // A function of later versions.
   if (!nccl.ncclCommSplit)
     return invalidUsage(nccl.title() + " has no ncclCommSplit");
   made.reset(new OtherComm(nccl, config.isBlocking));
@@ -139,6 +153,7 @@ Outcome OtherComm::shrink(const std::vector<int> &excluded, int flags, const Con
     return invalidUsage(nccl.title() + " has no ncclCommShrink");
   made.reset(new OtherComm(nccl, config.isBlocking));
   ncclConfig_t with = configFor(config);
+  // The list of ranks is copied because NCCL takes it without const.
   std::vector<int> list = excluded;
   const ncclResult_t result = nccl.ncclCommShrink(comm, list.data(), static_cast<int>(list.size()),
                                                   &made->comm, &with, flags);
@@ -162,6 +177,7 @@ OtherComm::~OtherComm() {
     return;
   // A communicator that does not block is destroyed when it is known to have ended.
   if (!isBlocking)
+    // ncclCommDestroy blocks unless the communicator was finalised before.
     settle(finalized ? ncclInProgress : nccl.ncclCommFinalize(comm));
   nccl.ncclCommDestroy(comm);
 }

@@ -24,6 +24,8 @@ public:
   TheirOp &operator=(const TheirOp &) = delete;
 
   Outcome make(const Operation &operation) {
+    // Sums with a scalar are operations of a communicator in NCCL, so that the other library needs
+    // one of its own, for this call.
     op = opOf(operation.call.op);
     if (!operation.hasScalar)
       return {};
@@ -68,6 +70,8 @@ struct Call {
     TheirOp op(nccl, comm);
     if (Outcome outcome = op.make(operation); !outcome.ok())
       return outcome;
+    // Back from OCCL's numbers to NCCL's. The kinds are those that NCCL has a function for;
+    // averages and sums with scalars are in the operation.
     const ncclDataType_t type = typeOf(call.dataType);
     const void *from = call.sendBuffer;
     void *to = call.recvBuffer;
@@ -116,14 +120,18 @@ size_t numOperations(const std::vector<const Batch *> &batches) {
 } // namespace
 
 Outcome passOn(const std::vector<const Batch *> &batches) {
+  // A single call needs no group, and gives its result at once.
   const bool isGroup = numOperations(batches) > 1;
   std::vector<std::shared_ptr<OtherComm>> comms;
   Outcome first;
   ncclResult_t result = ncclSuccess;
+  // The first error is the cause; those that follow are consequences.
   auto note = [&](const Outcome &outcome) {
     if (first.ok())
       first = outcome;
   };
+  // All communicators are asked for before the group begins: an error in between would leave the
+  // library's group open.
   for (const Batch *batch : batches) {
     Executor executor;
     if (Outcome outcome = batch->comm->forCall(executor); !outcome.ok())
@@ -133,10 +141,12 @@ Outcome passOn(const std::vector<const Batch *> &batches) {
   if (comms.empty())
     return {};
   const OtherNccl &nccl = comms[0]->nccl;
+  // One group for all communicators, because their calls may wait for each other.
   if (isGroup)
     note(nccl.outcomeOf(nccl.ncclGroupStart()));
   for (size_t i = 0; i < batches.size(); ++i) {
     Call call{nccl, comms[i]->handle()};
+    // After an error nothing more is called, but the group is ended: it is the thread's.
     for (const Operation &operation : batches[i]->collectives)
       if (first.ok())
         note(call.collective(operation));
@@ -147,6 +157,7 @@ Outcome passOn(const std::vector<const Batch *> &batches) {
   }
   if (isGroup) {
     result = nccl.ncclGroupEnd();
+    // In progress is no error: the communicators are waited for below.
     note(nccl.outcomeOf(result == ncclInProgress ? ncclSuccess : result));
   }
   for (const auto &comm : comms)

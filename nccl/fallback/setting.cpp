@@ -8,6 +8,8 @@ namespace occl::nccl {
 
 Outcome readFallbackSetting(FallbackSetting &to) {
   const std::string words = setting("OCCL_NCCL_FALLBACK").value_or("1");
+  // Several words, divided by commas; an unknown one is refused, as a misspelt "0" would otherwise
+  // allow what it should forbid.
   for (size_t begin = 0; begin <= words.size();) {
     const size_t end = std::min(words.find(',', begin), words.size());
     const std::string word = words.substr(begin, end - begin);

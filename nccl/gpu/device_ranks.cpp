@@ -35,6 +35,7 @@ void OnDevice::SetUp() {
 void OnDevice::TearDown() { release(); }
 
 void OnDevice::release() {
+  // Communicators before streams and buffers: destroying one waits for what it has begun there.
   for (Rank &rank : ranks)
     if (rank.comm) {
       EXPECT_EQ(ncclCommDestroy(rank.comm), ncclSuccess) << lastError();
@@ -49,16 +50,19 @@ void OnDevice::release() {
 }
 
 void OnDevice::start(int numRanks) {
+  // A test may start ranks several times, with other numbers.
   release();
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ranks.resize(static_cast<size_t>(numRanks));
   std::vector<ncclComm_t> comms(ranks.size());
+  // Two streams for each rank, for tests about order between streams; buffers of one size for all.
   for (Rank &rank : ranks) {
     ASSERT_EQ(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking), cudaSuccess);
     ASSERT_EQ(cudaStreamCreateWithFlags(&rank.other, cudaStreamNonBlocking), cudaSuccess);
     ASSERT_EQ(cudaMalloc(reinterpret_cast<void **>(&rank.send), kBytes), cudaSuccess);
     ASSERT_EQ(cudaMalloc(reinterpret_cast<void **>(&rank.recv), kBytes), cudaSuccess);
   }
+  // All on the first device: NCCL refuses that, OCCL does not, and machines for tests have one.
   const std::vector<int> devices(ranks.size(), 0);
   ASSERT_EQ(ncclCommInitAll(comms.data(), numRanks, devices.data()), ncclSuccess) << lastError();
   for (size_t r = 0; r < ranks.size(); ++r)
@@ -66,6 +70,7 @@ void OnDevice::start(int numRanks) {
 }
 
 void OnDevice::inThreads(const std::function<std::string(int)> &body) {
+  // A text for each rank, so that failures name it and come in the order of ranks.
   std::vector<std::string> wrong(ranks.size());
   eachRank(size(), [&](int rank) {
     wrong[static_cast<size_t>(rank)] = check("cudaSetDevice", cudaSetDevice(0));
@@ -77,6 +82,8 @@ void OnDevice::inThreads(const std::function<std::string(int)> &body) {
 }
 
 std::string OnDevice::synchronize(cudaStream_t stream) {
+  // Not cudaStreamSynchronize, which would never return if a collective hangs: a test must fail,
+  // not stop.
   for (const auto end = Clock::now() + 30s;;) {
     const cudaError_t state = cudaStreamQuery(stream);
     if (state != cudaErrorNotReady)
@@ -115,6 +122,7 @@ ncclResult_t OnDevice::sum(int rank, size_t count, ncclComm_t comm, cudaStream_t
 void OnDevice::expectSums() {
   constexpr size_t kCount = 1001;
   inThreads([&](int rank) -> std::string {
+    // Rank r contributes r + 1 in each element, so the sum is n (n + 1) / 2.
     const Rank &on = ranks[static_cast<size_t>(rank)];
     std::string wrong = check("ncclAllReduce", sum(rank, kCount, on.comm, on.stream));
     const int right = size() * (size() + 1) / 2;

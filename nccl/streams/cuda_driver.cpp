@@ -12,10 +12,13 @@ std::string CudaDriver::nameOf(int error) const {
 
 CudaDriver CudaDriver::load() {
   CudaDriver driver;
+  // By dlopen, so that a program can be linked and started on machines without a driver.
   void *library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library)
     return driver;
   driver.isThere = true;
+  // One that is missing makes the driver unusable as a whole: what is half done in streams could
+  // not be undone.
   auto get = [&](const char *name, auto &function) {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
     driver.isThere = driver.isThere && function;
@@ -25,6 +28,7 @@ CudaDriver CudaDriver::load() {
   get("cuCtxGetCurrent", driver.currentContext);
   get("cuCtxGetDevice", driver.currentDevice);
   get("cuDeviceGet", driver.deviceOf);
+  // The versions with 64-bit sizes; names without _v2 are of CUDA 3, and are exported still.
   get("cuDevicePrimaryCtxRetain", driver.retainContext);
   get("cuDevicePrimaryCtxRelease_v2", driver.releaseContext);
   get("cuCtxSetCurrent", driver.setContext);

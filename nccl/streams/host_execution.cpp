@@ -37,6 +37,8 @@ void fail(Batch &batch, const Outcome &outcome) {
 
 /// A group's result is the first error, of whichever communicator; the others have ended well.
 void failThoseOf(const Outcome &ended, const std::vector<Batch *> &taking) {
+  // OCCL says which error, not whose: a communicator that has failed knows it, and the others are
+  // left as they are.
   bool isKnown = false;
   for (Batch *batch : taking) {
     const Outcome seen = batch->comm->asyncError();
@@ -45,6 +47,7 @@ void failThoseOf(const Outcome &ended, const std::vector<Batch *> &taking) {
     isKnown = true;
     fail(*batch, ended.text.find(seen.text) != std::string::npos ? ended : seen);
   }
+  // No communicator has failed, so that the group itself was refused: all members hear of it.
   if (!isKnown)
     for (Batch *batch : taking)
       fail(*batch, ended);
@@ -55,6 +58,8 @@ void executeTransfers(std::vector<Batch> &batches) {
   std::vector<Batch *> taking;
   const Batch *refusedBy = nullptr;
   Outcome refused;
+  // One group over all communicators, since a send in one may be what a receive in another one
+  // waits for on some rank.
   occlGroupStart();
   for (Batch &batch : batches) {
     for (Operation &each : batch.transfers)
@@ -70,6 +75,7 @@ void executeTransfers(std::vector<Batch> &batches) {
     if (!refused.ok() && !refusedBy)
       refusedBy = &batch;
   }
+  // Ended in any case: the group is the thread's.
   const Outcome ended = outcomeOf(occlGroupEnd());
   for (Batch *batch : taking)
     if (refusedBy) // OCCL begins nothing of such a group
@@ -81,6 +87,8 @@ void executeTransfers(std::vector<Batch> &batches) {
 /// Those of the other library's communicators, in one group of it; they are then gone from
 /// `batches`. It is told of no stream: their turn has come.
 void executeOthers(std::vector<Batch> &batches) {
+  // A communicator of the other library is known only when ranks have come together, which this
+  // thread, and not the program's, waits for.
   auto isOther = [](const Batch &batch) {
     Executor executor;
     return batch.comm->connected(executor).ok() && executor.other;
@@ -103,6 +111,8 @@ void executeOthers(std::vector<Batch> &batches) {
 }
 
 void execute(std::vector<Batch> batches) {
+  // Collectives before transfers, as the program's group is without order, and batch after batch in
+  // an order that all ranks have.
   executeOthers(batches);
   std::vector<Batch> going;
   for (Batch &batch : batches) {
@@ -115,6 +125,7 @@ void execute(std::vector<Batch> batches) {
     else
       fail(batch, outcome);
   }
+  // Only those whose collectives have succeeded: the others' peers have been told that they failed.
   std::erase_if(going, [](const Batch &batch) { return batch.transfers.empty(); });
   if (!going.empty())
     executeTransfers(going);
@@ -151,9 +162,12 @@ public:
     {
       // One at a time: so a stream only ever waits for what was put into streams before, and no
       // streams wait for each other.
+      // The lock is held while everything is put into the streams, and never while anything is
+      // waited for.
       std::lock_guard lock(mutex);
       std::vector<Launch> launches;
       for (Batch &batch : batches) {
+        // A call with the NULL stream returns when it has ended, as CUDA's synchronous calls do.
         if (usesNull(batch))
           waitedFor.push_back(batch.comm);
         if (Outcome outcome = add(launches, batch); !outcome.ok())
@@ -166,6 +180,7 @@ public:
           ends.push_back(end);
       }
     }
+    // Outside of the lock: other threads go on meanwhile.
     for (const auto &end : ends)
       end->await();
     for (const auto &comm : waitedFor)
@@ -182,6 +197,7 @@ public:
       memory = nullptr;
       return {ncclSystemError, "there are no " + std::to_string(bytes) + " bytes of memory"};
     }
+    // The addresses are known, so that what is released was allocated here.
     std::lock_guard lock(mutex);
     allocated.insert(memory);
     return {};
@@ -206,6 +222,7 @@ private:
 
   /// To the launch of its first stream.
   static Outcome add(std::vector<Launch> &launches, Batch &batch) {
+    // All streams of the batch, each once, the first one first: it executes, the others wait.
     std::vector<std::shared_ptr<HostStream>> used;
     for (const auto *operations : {&batch.collectives, &batch.transfers})
       for (const Operation &operation : *operations) {
@@ -215,6 +232,7 @@ private:
         if (std::find(used.begin(), used.end(), stream) == used.end())
           used.push_back(stream);
       }
+    // Batches with the same first stream are executed together, in one task.
     auto found = std::find_if(launches.begin(), launches.end(),
                               [&](const Launch &launch) { return launch.stream == used[0]; });
     if (found == launches.end())
@@ -228,6 +246,7 @@ private:
   /// communicators have in other streams. Returns its end.
   static std::shared_ptr<HostEvent> begin(Launch &launch) {
     HostStream &stream = *launch.stream;
+    // Fork: the executing stream begins when all others have come so far.
     for (const auto &other : launch.others)
       stream.waitFor(other->record());
     for (Batch &batch : launch.batches) {
@@ -249,6 +268,7 @@ private:
       batches.reset();
       end->happen();
     });
+    // Join: the others go on when it has ended.
     for (const auto &other : launch.others)
       other->waitFor(end);
     return end;

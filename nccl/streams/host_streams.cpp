@@ -42,6 +42,8 @@ std::shared_ptr<HostStream> HostStream::make() {
 }
 
 HostStream::~HostStream() {
+  // First out of the list of those alive, so that a call cannot find it any more; then the thread
+  // is told to end when its tasks are done.
   {
     std::lock_guard lock(live.get().mutex);
     live.get().streams.erase(handle());
@@ -59,6 +61,8 @@ std::shared_ptr<HostStream> HostStream::find(cudaStream_t handle) {
 
 void HostStream::push(std::function<void()> task) {
   std::lock_guard lock(queue->mutex);
+  // The thread begins with the first task: most communicators of a program have few streams that
+  // are used.
   if (!queue->isStarted) {
     startThread([queue = queue] { execute(queue); });
     queue->isStarted = true;
@@ -73,11 +77,14 @@ void HostStream::execute(const std::shared_ptr<Queue> &queue) {
     {
       std::unique_lock lock(queue->mutex);
       queue->changed.wait(lock, [&] { return !queue->tasks.empty() || queue->isClosed; });
+      // Closed and empty: whatever was put in has been executed, as CUDA does when a stream is
+      // destroyed.
       if (queue->tasks.empty())
         return;
       task = std::move(queue->tasks.front());
       queue->tasks.pop_front();
     }
+    // Without the lock, since a task may put others into the same stream.
     task();
   }
 }

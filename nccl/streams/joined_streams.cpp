@@ -12,13 +12,18 @@ namespace {
 class OnDevice {
 public:
   OnDevice(const CudaDriver &driver, int device) : driver(driver) {
+    // While a stream is captured, the strictest mode forbids calls that could wait for it, such as
+    // those below; this thread's mode is relaxed meanwhile and put back at the end.
     driver.exchangeCaptureMode(&mode);
     int current = -1;
     entered = driver.call("cuCtxGetCurrent", [&] { return driver.currentContext(&before); });
+    // If the communicator's device is current already, nothing is changed: that is nearly always
+    // so.
     if (entered.ok() && before)
       entered = driver.call("cuCtxGetDevice", [&] { return driver.currentDevice(&current); });
     if (!entered.ok() || current == device)
       return;
+    // The primary context of the device is what the CUDA runtime uses; its streams belong to that.
     entered = driver.call("cuDeviceGet", [&] { return driver.deviceOf(&number, device); });
     void *context = nullptr;
     if (entered.ok())
@@ -50,6 +55,7 @@ private:
 };
 
 /// In the order of the operations, each once.
+// A vector and not a set, because the first stream has a meaning: it executes.
 std::vector<cudaStream_t> streamsOf(const Batch &batch) {
   std::vector<cudaStream_t> used;
   for (const auto *operations : {&batch.collectives, &batch.transfers})
@@ -70,12 +76,15 @@ bool hasOneStream(const Batch &batch) {
 } // namespace
 
 Outcome JoinedStreams::begin(Batch &batch, int ofDevice) {
+  // NCCL lets calls of a group be in several streams; each stream then waits for all of it.
   if (batch.collectives.empty() || hasOneStream(batch))
     return {};
   std::vector<cudaStream_t> used = streamsOf(batch);
   device = ofDevice;
   first = used.front();
   used.erase(used.begin());
+  // First everything waits for the streams' work so far, by events: no thread blocks, and captured
+  // graphs get the same edges.
   if (Outcome outcome = order(used, {first}); !outcome.ok())
     return outcome;
   others = std::move(used);
@@ -90,6 +99,7 @@ Outcome JoinedStreams::end() const { return others.empty() ? Outcome() : order({
 /// What follows in the ones waits for what the others have now.
 Outcome JoinedStreams::order(const std::vector<cudaStream_t> &before,
                              const std::vector<cudaStream_t> &after) const {
+  // Events without times are cheaper, and nothing is measured with them.
   constexpr unsigned kDisableTiming = 2;
   const OnDevice on(driver, device);
   Outcome outcome = on.outcome();
