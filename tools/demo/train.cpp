@@ -74,13 +74,17 @@ private:
 
 Training::Training(const Options &options) : options(options) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  // 1 is on, 2 is off; 0 would leave it to the library.
   config.preemption = options.preemption ? 1 : 2;
   require(occlCommInitFromEnv(&comm, &config), "joining the other ranks");
   require(occlCommRank(comm, &rank), "rank");
   require(occlCommSize(comm, &size), "size");
+  // Each rank has an order of its own: that is what deadlocks libraries whose collectives have to
+  // be called in one order.
   random.seed(options.seed + rank);
   for (const std::string &path : options.plans)
     require(plans.load(path), path.c_str());
+  // Buffers once for all iterations, as a training program has them.
   for (const Parameter &parameter : parameters)
     gradients.emplace_back(parameter.numElements());
 }
@@ -90,25 +94,32 @@ Training::~Training() { occlCommDestroy(comm); }
 occlCall_t Training::sumOf(uint64_t id, const char *name, void *values, uint64_t count,
                            occlDataType_t type) const {
   occlCall_t call = OCCL_CALL_INITIALIZER;
+  // A plan is chosen by the size of a call, as the demo's files say; all ranks have the same files
+  // and so the same plan.
   const uint64_t bytes = count * (type == occlInt64 ? sizeof(int64_t) : sizeof(float));
   call.plan = plans.find(bytes);
   if (!call.plan) {
     fmt::print(stderr, "{}: no --plan is meant for {} bytes\n", name, bytes);
     std::exit(1);
   }
+  // In place: the gradients become their sum.
   call.sendBuffer = call.recvBuffer = values;
   call.count = count;
   call.dataType = type;
+  // The id says which calls belong together: the same tensor has the same id on all ranks, whatever
+  // the order.
   call.id = id;
   call.name = name;
   return call;
 }
 
 occlResult_t Training::reduceAll() {
+  // Another order in each iteration.
   std::vector<uint32_t> order(parameters.size());
   std::iota(order.begin(), order.end(), 0u);
   std::shuffle(order.begin(), order.end(), random);
   std::vector<occlRequest_t> requests;
+  // All are started before any is waited for: 161 collectives are in flight at the same time.
   for (uint32_t tensor : order) {
     const occlCall_t call = sumOf(tensor, parameters[tensor].name.c_str(), gradients[tensor].data(),
                                   gradients[tensor].size(), occlFloat32);
@@ -116,6 +127,7 @@ occlResult_t Training::reduceAll() {
         result != occlSuccess)
       return result;
   }
+  // In the order in which they were started, though they end in any.
   for (occlRequest_t request : requests)
     if (occlResult_t result = occlWait(comm, request); result != occlSuccess)
       return result;
@@ -125,6 +137,7 @@ occlResult_t Training::reduceAll() {
 occlResult_t Training::run() {
   Gradients formula(size);
   ProgressBar progress(isFirst() ? options.iterations : 0);
+  // Filling and checking are outside of the time that is measured.
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
     for (uint32_t tensor = 0; tensor < gradients.size(); ++tensor)
       formula.fill(gradients[tensor], rank, iteration, tensor);
@@ -132,6 +145,7 @@ occlResult_t Training::run() {
     if (occlResult_t result = reduceAll(); result != occlSuccess)
       return result;
     reduceSeconds += secondsSince(begin);
+    // Every element is compared with the formula, which is exact in floats.
     for (uint32_t tensor = 0; tensor < gradients.size(); ++tensor)
       wrong += formula.countWrong(gradients[tensor], iteration, tensor);
     checked += gradients.size();
@@ -150,6 +164,7 @@ void Training::summarise() {
   occlStats_t own = {};
   own.size = sizeof own;
   require(occlCommGetStats(comm, &own), "statistics");
+  // Sums over the ranks are made by the library itself, as 64-bit integers.
   auto asInteger = [](uint64_t value) { return static_cast<int64_t>(value); };
   auto sums = sumOverRanks({asInteger(checked), asInteger(wrong), asInteger(own.preemptions),
                             asInteger(own.contextSaves), asInteger(own.contextLoads),
@@ -157,6 +172,7 @@ void Training::summarise() {
   wrong = static_cast<uint64_t>(sums[1]);
   if (!isFirst())
     return;
+  // What one rank reduces in an iteration, in elements.
   uint64_t elements = 0;
   for (const Parameter &parameter : parameters)
     elements += parameter.numElements();
@@ -166,6 +182,8 @@ void Training::summarise() {
   fmt::print(
       "  gradients     {:.1f} MB a rank, reduced in {:.0f} ms: {:.2f} GB/s (bus {:.2f} GB/s)\n",
       bytes * 1e-6, perIteration * 1e3, bytes * 1e-9 / perIteration,
+      // Bandwidth of the bus as nccl-tests computes it: an all-reduce moves 2 (n - 1) / n of its
+      // bytes over each link at the least.
       bytes * 1e-9 / perIteration * 2 * (size - 1) / size);
   fmt::print("  sent          {:.1f} GB\n", static_cast<double>(sums[6]) * 1e-9);
   fmt::print("  preemptions   {} ({} contexts saved, {} loaded), voluntary quits {}\n", sums[2],
@@ -181,17 +199,20 @@ void Training::reportDeadlock() const {
 
 /// The exit status.
 int train(const Options &options) {
+  // One rank prints.
   Training training(options);
   if (training.isFirst())
     fmt::print("  161 tensors, {} ranks, {} iterations, seed {}, preemption {}\n",
                training.numRanks(), options.iterations, options.seed,
                options.preemption ? "on" : "off");
   occlResult_t result = training.run();
+  // With preemption every run has to succeed, and sums have to be right.
   if (options.preemption) {
     require(result, "all-reduce");
     training.summarise();
     return training.numWrong() == 0 ? 0 : 1;
   }
+  // Without, the demo shows the deadlock that the library finds and reports instead of hanging.
   if (result == occlDeadlock) {
     training.reportDeadlock();
     return 0;

@@ -17,12 +17,16 @@ Exit status: 0 after 'shutdown' and 'exit', 1 if the client ends without, 2 afte
 
 int serve() {
   std::signal(SIGPIPE, SIG_IGN); // a client that is gone is noticed at the end of its stream
+  // Everything on standard output is the protocol's: messages for people go to standard error.
   llvm::raw_fd_ostream output(STDOUT_FILENO, /*shouldClose=*/false);
   mlir::lsp::JSONTransport transport(stdin, output);
   mlir::lsp::MessageHandler handler(transport);
   occl::lsp::Server server(transport, handler);
   occl::lsp::Connection connection(STDIN_FILENO, transport, handler);
+  // Diagnostics are published when no message waits, so that typing does not compile each letter.
   int status = connection.run([&] { server.publish(); });
+  // A client that has gone leaves an error in the stream, which would end the process with a
+  // message.
   output.clear_error();
   return status;
 }
@@ -35,6 +39,7 @@ int main(int argc, char **argv) {
       "completion, layout, plans.",
       "occl-lsp");
   app.footer(kFooter);
+  // --stdio is accepted because most clients pass it.
   bool isVerbose = false, isStdio = true;
   app.add_flag("--log", isVerbose, "write the names of all messages to standard error");
   app.add_flag("--stdio", isStdio, "speak on standard input and output, which it does anyway");

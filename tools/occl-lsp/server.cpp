@@ -17,9 +17,11 @@ namespace {
 constexpr const char *kPlanCommand = "occl.plan";
 
 Object capabilities() {
+  // What is not named here, clients do not ask for.
   return Object{
       {"textDocumentSync",
        Object{{"openClose", true},
+              // Changes come as replaced ranges, not as the whole text.
               {"change", static_cast<int>(protocol::TextDocumentSyncKind::Incremental)}}},
       {"hoverProvider", true},
       {"definitionProvider", true},
@@ -29,6 +31,7 @@ Object capabilities() {
       {"renameProvider", true},
       {"codeActionProvider",
        Object{{"codeActionKinds", llvm::json::Array{protocol::CodeAction::kQuickFix}}}},
+      // Completion is also asked for after these characters, which are in no word.
       {"completionProvider", Object{{"triggerCharacters", llvm::json::Array{".", "\"", "/"}}}},
       {"signatureHelpProvider", Object{{"triggerCharacters", llvm::json::Array{"(", ","}}}},
       {"executeCommandProvider", Object{{"commands", llvm::json::Array{kPlanCommand}}}},
@@ -41,6 +44,7 @@ Server::Server(mlir::lsp::JSONTransport &transport, mlir::lsp::MessageHandler &h
     : transport(transport),
       publishDiagnostics(handler.outgoingNotification<PublishDiagnosticsParams>(
           "textDocument/publishDiagnostics")) {
+  // Lifecycle and documents; the others are requests about documents.
   handler.method("initialize", this, &Server::onInitialize);
   handler.notification("initialized", this, &Server::onInitialized);
   handler.method("shutdown", this, &Server::onShutdown);
@@ -71,6 +75,8 @@ void Server::onInitialize(const InitializeParams &params, Callback<Value> reply)
 }
 
 void Server::onInitialized(const protocol::InitializedParams &) {
+  // Clients that can watch files tell which have changed on disk; without it, only open documents
+  // are known to change.
   if (!canWatchFiles)
     return;
   constexpr const char *kMethod = "workspace/didChangeWatchedFiles";
@@ -165,6 +171,7 @@ void Server::onCodeAction(const protocol::CodeActionParams &params,
 }
 
 void Server::onCommand(const ExecuteCommandParams &params, Callback<Value> reply) {
+  // Commands have arguments without a type: each checks its own.
   if (params.command != kPlanCommand)
     return reply(failure("there is no command '" + params.command + "'",
                          protocol::ErrorCode::InvalidParams));
@@ -173,6 +180,7 @@ void Server::onCommand(const ExecuteCommandParams &params, Callback<Value> reply
       "argument");
   if (!plan)
     return reply(plan.takeError());
+  // A plan is made of the document's text as it is, also unsaved.
   answer(plan->textDocument, std::move(reply), [&](Document &document) -> llvm::Expected<Value> {
     llvm::Expected<std::string> text = previewPlan(workspace, document, *plan);
     if (!text)

@@ -41,6 +41,8 @@ using Float8E5m2 = Float8<2, 15>;
 
 /// Calls `action` with a value-initialised element of the type.
 template <class Action> auto withType(occlDataType_t type, Action action) {
+  // A function for each type at compile time: the callers' loops are instantiated once a type,
+  // without a switch for each element.
   switch (type) {
   case occlUint8:
     return action(uint8_t());
@@ -72,6 +74,7 @@ template <class Action> auto withType(occlDataType_t type, Action action) {
 
 /// Half a unit in the last place, relative: what one rounding may change. 0 for integers.
 double roundingOf(occlDataType_t type) {
+  // Half of 2 to the power of minus the stored bits of the fraction: 10, 7, 23, 52, 3, 2.
   switch (type) {
   case occlFloat16:
     return 0x1p-11;
@@ -125,6 +128,7 @@ bool isCorrect(occlDataType_t type, double expected, double got) {
 
 const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes() {
   static const std::vector<std::pair<std::string, occlDataType_t>> types = {
+// The list of types that the runtime has, and names that people know from C.
 #define OCCL_DATA_TYPE(enumerator, name, bytes) {name, occl##enumerator},
 #include "runtime/base/data_type.def"
 #undef OCCL_DATA_TYPE

@@ -20,6 +20,7 @@ std::vector<std::string> wordsOf(const std::string &text) {
 } // namespace
 
 void addHostsOptions(CLI::App &app, HostsWords &words) {
+  // In help they stand together.
   const char *group = "On several machines";
   app.add_option("--hosts", words.hosts,
                  "machines, as a,b or a:4,b:4 with the number of ranks that each may have; ranks "
@@ -53,10 +54,12 @@ void addHostsOptions(CLI::App &app, HostsWords &words) {
 
 std::optional<HostsOptions> hostsOptions(const HostsWords &words, uint32_t numRanks) {
   HostsOptions options;
+  // The first problem is found in the order of the options, but only one is printed.
   std::string problem;
   options.places = placeRanks(words.hosts, numRanks, problem);
   for (const std::string &variable : words.variables) {
     const char *value = std::getenv(variable.c_str());
+    // NAME=VALUE is taken as it is; NAME alone takes the value from here.
     if (variable.find('=') != std::string::npos)
       options.environment.push_back(variable);
     else if (value)
@@ -64,6 +67,7 @@ std::optional<HostsOptions> hostsOptions(const HostsWords &words, uint32_t numRa
     else
       problem = "-x " + variable + ": this variable is not set";
   }
+  // The option, the environment, ssh: in this order.
   const char *ofEnvironment = std::getenv("OCCL_RUN_RSH");
   options.startProgram = wordsOf(!words.rsh.empty() ? words.rsh
                                  : ofEnvironment    ? ofEnvironment
@@ -71,6 +75,7 @@ std::optional<HostsOptions> hostsOptions(const HostsWords &words, uint32_t numRa
   if (options.startProgram.empty())
     options.startProgram = defaultStartProgram();
   std::error_code error;
+  // The same path as here, as installations mostly are the same on all machines.
   options.agent = !words.launchAgent.empty()
                       ? words.launchAgent
                       : std::filesystem::read_symlink("/proc/self/exe", error).string();

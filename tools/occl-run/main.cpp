@@ -54,6 +54,7 @@ template <class Names> auto valueOf(const Names &pairs, const std::string &name)
 void addOptions(CLI::App &app, Options &options) {
   using namespace occl::run;
   PlanRunOptions &run = options.planRun;
+  // Options of any job first, then those that mean something only with --plan.
   app.add_option("-n,--ranks", options.numRanks, "number of ranks")->check(CLI::Range(1, 1024));
   addHostsOptions(app, options.hosts);
   app.add_option("--grace", options.graceMs,
@@ -93,6 +94,8 @@ void addOptions(CLI::App &app, Options &options) {
 /// By which occl-run is a rank of the plan.
 std::vector<std::string> planCommand(const Options &options, const std::string &self) {
   const occl::run::PlanRunOptions &run = options.planRun;
+  // Word for word what this process was told, but for what only the starting process does (hosts,
+  // traces, tags). The values were checked here.
   std::vector<std::string> command = {self,
                                       "--as-rank",
                                       "--plan=" + run.plan,
@@ -134,9 +137,11 @@ int launchOnHosts(const Options &options, uint32_t numRanks, std::vector<std::st
 }
 
 int launchProgram(const Options &options, std::vector<std::string> command) {
+  // CLI11 leaves the separator in.
   if (!command.empty() && command.front() == "--")
     command.erase(command.begin());
   const bool onHosts = !options.hosts.hosts.empty();
+  // With --hosts the number of ranks may follow from the slots.
   if (command.empty() || (options.numRanks == 0 && !onHosts)) {
     std::cerr << "occl-run: needs " << (command.empty() ? "a program or --plan" : "--ranks")
               << "; see occl-run --help\n";
@@ -144,6 +149,7 @@ int launchProgram(const Options &options, std::vector<std::string> command) {
   }
   if (onHosts)
     return launchOnHosts(options, options.numRanks, std::move(command));
+  // On this machine: the ranks are children of this process.
   occl::run::LaunchOptions launch;
   launch.numRanks = options.numRanks;
   launch.grace = std::chrono::milliseconds(options.graceMs);
@@ -163,6 +169,7 @@ bool isWrongUseOfPlan(const Options &options, const std::vector<std::string> &ot
 }
 
 int runPlan(Options &options) {
+  // From the words of the command line to what they mean.
   occl::run::PlanRunOptions &run = options.planRun;
   run.numRanks = options.numRanks;
   run.grace = std::chrono::milliseconds(options.graceMs);
@@ -170,6 +177,7 @@ int runPlan(Options &options) {
   run.op = valueOf(occl::run::operations(), options.operation);
   run.check = !options.noCheck;
   run.preemption = options.preemption == "on";
+  // A rank of a job that another occl-run has started, on whatever machine.
   if (options.asRank)
     return occl::run::runPlanAsRank(run);
   if (!options.hosts.hosts.empty())
@@ -180,12 +188,14 @@ int runPlan(Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  // The agent has a word of its own, before the options: what it is told comes over its input.
   if (argc == 2 && std::string_view(argv[1]) == occl::run::kAgentWord)
     return occl::run::runAgent();
   CLI::App app("Starts a program, or runs a plan, as the ranks of a job.", "occl-run");
   app.footer(kExamples);
   Options options;
   addOptions(app, options);
+  // What begins with the program's name is not looked at, as its options are its own.
   app.prefix_command();
   try {
     app.parse(argc, argv);
@@ -196,8 +206,10 @@ int main(int argc, char **argv) {
 
   if (isWrongUseOfHosts(options) || isWrongUseOfPlan(options, app.remaining()))
     return 2;
+  // Before any rank starts, since it sets their environment.
   if (!occl::run::askForInsight(options.insight))
     return 1;
+  // The trace is put together even if the job has failed: then it is needed most.
   int status =
       options.planRun.plan.empty() ? launchProgram(options, app.remaining()) : runPlan(options);
   return occl::run::collectInsight(options.insight) || status != 0 ? status : 1;

@@ -34,6 +34,8 @@ occlConfig_t configOf(const PlanRunOptions &options) {
 /// All iterations of a rank. False after an error, which it has printed; the other ranks know.
 bool runRank(const PlanRunOptions &options, const plan::Plan &plan, uint32_t rank, occlComm_t comm,
              Scoreboard &scoreboard) {
+  // Memory for buffers and their reference is the first thing that is missing with large counts;
+  // the other ranks must not wait for this one.
   try {
     return PlanRank(options, plan, rank, scoreboard).run(comm);
   } catch (const std::bad_alloc &) {
@@ -58,6 +60,7 @@ int runProcess(const PlanRunOptions &options, const plan::Plan &plan, uint32_t r
 }
 
 int runThreads(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard &scoreboard) {
+  // Threads make one communicator together; each then is a rank of its own, as processes are.
   occlConfig_t config = configOf(options);
   std::vector<occlComm_t> comms(plan.numRanks);
   if (failed(occlCommInitAll(comms.data(), plan.numRanks, &config), "making a communicator"))
@@ -67,6 +70,7 @@ int runThreads(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard
   for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
     threads.emplace_back([&, rank] {
       bool success = runRank(options, plan, rank, comms[rank], scoreboard);
+      // Destroyed by its own thread: destroying waits for the other ranks.
       status[rank] = failed(occlCommDestroy(comms[rank]), "leaving the communicator") || !success;
     });
   for (std::thread &thread : threads)
@@ -77,10 +81,12 @@ int runThreads(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard
 /// Whether all sizes in bytes, and those of what a check keeps of each element, are numbers: no
 /// memory is as large as the largest of them.
 bool hasSizes(const PlanRunOptions &options, const plan::Plan &plan) {
+  // Sixteen bytes an element: the largest type, and what a check keeps.
   constexpr uint64_t kMostElements = std::numeric_limits<int64_t>::max() / 16;
   const auto partsOf = [&](uint64_t chunks) { return chunks / plan.partChunks + 1; };
   uint64_t parts = 0;
   for (const plan::RankPlan &rank : plan.ranks)
+    // Both buffers and the distance between them, in parts, rounded up.
     parts =
         std::max(parts, partsOf(rank.inputChunks) + partsOf(rank.outputChunks) +
                             partsOf(static_cast<uint64_t>(std::abs(int64_t{rank.inPlaceOffset}))));
@@ -89,6 +95,7 @@ bool hasSizes(const PlanRunOptions &options, const plan::Plan &plan) {
 
 /// What would make no sense to start with; true if it printed an error.
 bool isWrongUse(const PlanRunOptions &options, const plan::Plan &plan) {
+  // The first reason that applies; before any process is started.
   std::string problem;
   if (options.numRanks != 0 && options.numRanks != plan.numRanks)
     problem = fmt::format("is for {} ranks, not for {}", plan.numRanks, options.numRanks);
@@ -111,10 +118,12 @@ template <class Names, class Value> std::string nameOf(const Names &names, Value
 }
 
 void printResult(const PlanRunOptions &options, const plan::Plan &plan, const Scoreboard &board) {
+  // The time of an iteration is that of its slowest rank.
   std::vector<double> times;
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration)
     times.push_back(board.secondsOf(iteration));
   std::sort(times.begin(), times.end());
+  // Bytes of a part, as the user gave them: not those that cross links, which depend on the plan.
   const double bytes = static_cast<double>(options.count * elementBytes(options.type));
   const double median = times[times.size() / 2];
   fmt::print("plan       {} ({}), {} ranks as {}\n", plan.name, plan.collective, plan.numRanks,
@@ -128,6 +137,7 @@ void printResult(const PlanRunOptions &options, const plan::Plan &plan, const Sc
   if (options.check && plan.hasPostcondition)
     fmt::print("check      {} wrong elements\n", board.wrong());
   else if (options.check)
+    // A plan without postcondition has nothing to be compared with.
     fmt::print("check      nothing: the plan promises no result (occlc import --implements)\n");
 }
 
@@ -161,8 +171,11 @@ int runPlan(const PlanRunOptions &options) {
   const auto plan = readPlan(options, status);
   if (!plan)
     return status;
+  // On other machines the ranks are started by agents, and each reads the plan itself.
   if (options.startElsewhere)
     return options.startElsewhere(plan->numRanks);
+  // The ranks write their times and errors where this process reads them, in memory that they
+  // share.
   auto scoreboard = SharedScoreboard::create(plan->numRanks, options.iterations);
   if (!scoreboard) {
     fmt::print(stderr, "occl-run: no memory for {} iterations\n", options.iterations);
@@ -172,6 +185,7 @@ int runPlan(const PlanRunOptions &options) {
                            : runProcesses(options, *plan, *scoreboard);
   if (status == 0)
     printResult(options, *plan, *scoreboard);
+  // Wrong elements are a failure, after the times have been printed.
   return status != 0 || scoreboard->wrong() != 0;
 }
 
@@ -180,10 +194,13 @@ int runPlanAsRank(const PlanRunOptions &options) {
   const auto plan = readPlan(options, status);
   if (!plan)
     return status;
+  // A rank that another process has started finds the others through its environment.
   occlConfig_t config = configOf(options);
   occlComm_t comm = nullptr;
   if (failed(occlCommInitFromEnv(&comm, &config), "joining the other ranks"))
     return 1;
+  // Without shared memory, ranks collect what they have found by collectives of the same
+  // communicator.
   CommScoreboard scoreboard(comm, options.iterations);
   uint32_t rank = 0;
   occlCommRank(comm, &rank);
@@ -192,6 +209,7 @@ int runPlanAsRank(const PlanRunOptions &options) {
   success = !failed(occlCommDestroy(comm), "leaving the communicator") && success;
   if (success && rank == 0)
     printResult(options, *plan, scoreboard);
+  // One rank reports for all: the others would repeat it.
   return !success || (rank == 0 && scoreboard.wrong() != 0);
 }
 

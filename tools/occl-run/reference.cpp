@@ -28,10 +28,14 @@ int64_t Reference::inPlaceOffset(uint32_t rank) const {
 }
 
 double Reference::input(uint32_t rank, uint64_t element) const {
+  // A hash of element and rank: any element can be computed by itself, in any order, and neighbours
+  // differ. Multipliers are those of SplitMix64.
   uint64_t hash = (element * 0x9e3779b97f4a7c15ull + rank * 0xbf58476d1ce4e5b9ull + seed) *
                   0x94d049bb133111ebull;
   hash ^= hash >> 32;
   const bool isSigned = !isUnsigned(type);
+  // All inputs are small integers, so that results are exact in every type and any order of
+  // operations gives the same bits.
   if (op == occlProd) // at most two ranks contribute more than a sign
     return (hash & 1 && isSigned ? -1.0 : 1.0) * (element % plan.numRanks / 2 == rank / 2 ? 2 : 1);
   const bool isSmall = type == occlFloat8E4m3 || type == occlFloat8E5m2;
@@ -47,6 +51,7 @@ double Reference::input(uint32_t rank, uint64_t element) const {
 }
 
 double Reference::combine(const std::vector<double> &values) const {
+  // In double, which holds all the results exactly.
   double result = values.empty() ? 0 : values.front();
   for (size_t i = 1; i < values.size(); ++i)
     result = reference::reduce(op, result, values[i]);
@@ -78,11 +83,13 @@ std::optional<double> Reference::standardOutput(plan::StandardCollective collect
 }
 
 std::vector<std::optional<double>> Reference::requiredOutput(uint32_t rank) const {
+  // Elements that no requirement names stay without a value, and are not compared.
   std::vector<std::optional<double>> result(outputElements(rank));
   for (const plan::Requirement &requirement : plan.requirements) {
     if (requirement.rank != rank)
       continue;
     auto contributions = plan.contributionsOf(requirement);
+    // Chunk i of the requirement, with the contributions' chunk i: they have the same size.
     for (uint32_t i = 0; i < requirement.count; ++i) {
       const uint64_t begin = chunking.beginInBuffer(requirement.outputChunk + i);
       const uint64_t end = chunking.beginInBuffer(requirement.outputChunk + i + 1);

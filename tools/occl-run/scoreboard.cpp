@@ -24,6 +24,8 @@ SharedScoreboard::SharedScoreboard(void *memory, uint64_t bytes, uint32_t numRan
 SharedScoreboard::~SharedScoreboard() { munmap(&shared, bytes); }
 
 bool SharedScoreboard::barrier() {
+  // Arrivals are counted on and never reset, so there is no second phase in which a fast rank could
+  // meet a slow one's count.
   const uint64_t arrival = shared.arrivals.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t complete = (arrival / numRanks + 1) * numRanks;
   while (shared.arrivals.load(std::memory_order_acquire) < complete) {

@@ -76,6 +76,8 @@ inline bool endsSoon(const std::string &pid) {
 inline int signalOcclRun(int signal, std::vector<std::string> options, uint32_t numRanks,
                          const std::string &file) {
   options.insert(options.begin(), "occl-run");
+  // Each rank writes its own number before it becomes `sleep`, so that the test can look for
+  // exactly these processes.
   for (const std::string &word : {std::string("-n"), std::to_string(numRanks), std::string("sh"),
                                   std::string("-c"), "echo $$ >> " + file + "; exec sleep 100"})
     options.push_back(word);
@@ -83,11 +85,13 @@ inline int signalOcclRun(int signal, std::vector<std::string> options, uint32_t 
   for (std::string &option : options)
     words.push_back(option.data());
   words.push_back(nullptr);
+  // Directly and not by a shell, which would have the process number instead.
   const pid_t launcher = fork();
   if (launcher == 0) {
     execv("tools/occl-run/occl-run", words.data());
     _exit(99);
   }
+  // All ranks run before the signal is sent, or the test would not be about them.
   const std::vector<std::string> ranks = awaitLines(file, numRanks);
   kill(launcher, signal);
   int status = 0;

@@ -26,6 +26,7 @@ void findNumaNodes(hwloc_topology_t topology, Machine &machine) {
     NumaNode found{node->os_index};
     for (hwloc_obj_t core = nullptr;
          (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;)
+      // Nodes without cores (of memory alone, as high-bandwidth memory) run no ranks.
       found.cores += hwloc_bitmap_isincluded(core->cpuset, node->cpuset) != 0;
     if (found.cores > 0)
       machine.numaNodes.push_back(found);
@@ -34,10 +35,12 @@ void findNumaNodes(hwloc_topology_t topology, Machine &machine) {
 
 /// Of the nodes that have cores.
 void findDistances(hwloc_topology_t topology, Machine &machine) {
+  // ACPI's SLIT table as hwloc has it: 10 is the distance of a node to itself.
   hwloc_distances_s *found = nullptr;
   unsigned number = 1;
   if (hwloc_distances_get_by_name(topology, "NUMALatency", &number, &found, 0) != 0 || number == 0)
     return;
+  // The table has its own order of nodes.
   const auto positionOf = [&](const NumaNode &node) {
     for (unsigned i = 0; i < found->nbobjs; ++i)
       if (found->objs[i] && found->objs[i]->os_index == node.osIndex)
@@ -46,6 +49,8 @@ void findDistances(hwloc_topology_t topology, Machine &machine) {
   };
   std::vector<std::vector<uint64_t>> distances;
   bool isWhole = true;
+  // A row and a column for each node that runs ranks; a table that lacks one of them is not used at
+  // all.
   for (const NumaNode &from : machine.numaNodes) {
     distances.emplace_back();
     for (const NumaNode &to : machine.numaNodes) {
@@ -77,6 +82,7 @@ std::string takeRecord(hwloc_topology_t topology) {
 } // namespace
 
 std::string findCpus(Machine &machine) {
+  // hwloc reads this machine, or a record of another one if its variables name one.
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0)
     return "hwloc does not start";
@@ -87,6 +93,7 @@ std::string findCpus(Machine &machine) {
     return "hwloc cannot find out what this machine is; HWLOC_XMLFILE and HWLOC_FSROOT in the "
            "environment must name what exists";
   machine.foundBy = version();
+  // Only for a comment in the topology's file.
   const hwloc_obj_t package = hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, 0);
   if (const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : nullptr)
     machine.processor = model;

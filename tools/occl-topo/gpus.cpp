@@ -23,6 +23,7 @@ constexpr int kRemoteSwitch = 2;
 class Nvml {
 public:
   Nvml() : library(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    // One after the other, and none after the first that is missing: then NVML is too old.
     isWhole = library && find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
               find(count, "nvmlDeviceGetCount_v2") &&
               find(handle, "nvmlDeviceGetHandleByIndex_v2") && find(name, "nvmlDeviceGetName") &&
@@ -92,12 +93,15 @@ uint64_t megabytesOfPcie(unsigned generation, unsigned width) {
 
 void findLinks(const Nvml &nvml, Device device, Gpu &gpu, const std::vector<Gpu> &all) {
   for (unsigned link = 0; link < kMostLinks; ++link) {
+    // A link that is not active, or not there, answers with an error.
     unsigned isActive = 0, version = 0;
     PciInfo remote = {};
     if (nvml.linkState(device, link, &isActive) != 0 || !isActive ||
         nvml.linkVersion(device, link, &version) != 0 ||
         nvml.linkRemote(device, link, &remote) != 0)
       continue;
+    // The other end is another GPU of this machine, known by its place on the PCI bus, or a switch.
+    // Several links to the same GPU add up.
     const auto peer = std::ranges::find(all, busOf(remote), &Gpu::bus);
     int type = 0;
     if (peer != all.end())
@@ -112,6 +116,7 @@ std::string findAll(const Nvml &nvml, Machine &machine) {
   unsigned number = 0;
   if (nvml.count(&number) != 0)
     return "NVML does not say how many GPUs there are";
+  // All GPUs first, as links name each other by place.
   std::vector<Device> devices(number);
   for (unsigned i = 0; i < number; ++i) {
     char name[96] = "";
@@ -125,6 +130,7 @@ std::string findAll(const Nvml &nvml, Machine &machine) {
       gpu.pcieMegabytes = megabytesOfPcie(generation, width);
     machine.gpus.push_back(std::move(gpu));
   }
+  // Then the links, when every place is known.
   for (unsigned i = 0; i < number; ++i)
     findLinks(nvml, devices[i], machine.gpus[i], machine.gpus);
   return "";

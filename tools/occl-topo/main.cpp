@@ -41,6 +41,7 @@ bool isName(const std::string &text) {
 }
 
 int write(const std::string &text, const std::string &path) {
+  // The file is opened after the text is complete, so a failure leaves an earlier one as it was.
   if (path == "-") {
     std::cout << text << std::flush;
     return std::cout ? 0 : fail("cannot write to standard output");
@@ -70,6 +71,7 @@ int main(int argc, char **argv) {
       "Exit status: 0; 1 if the machine or the file cannot be read or written; 2 after an error "
       "in\n"
       "this command line.");
+  // The name becomes a word of the file, which has to be readable.
   try {
     app.parse(argc, argv);
     if (!isName(name))
@@ -81,6 +83,8 @@ int main(int argc, char **argv) {
     return error.get_exit_code() == 0 ? 0 : 2;
   }
   occl::topo::Machine machine;
+  // GPUs if there are any: then they are what ranks run on. Without them, and with --host,
+  // processors.
   std::string wrong = isHost ? "" : occl::topo::findGpus(machine);
   if (wrong.empty() && machine.gpus.empty())
     wrong = occl::topo::findCpus(machine);

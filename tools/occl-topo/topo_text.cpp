@@ -21,6 +21,7 @@ uint32_t coresOf(const Machine &machine) {
 }
 
 std::string ofOneMemory(const Machine &machine, const std::string &name) {
+  // Any number of ranks, one for each core by default: they share one memory, which is a switch.
   return fmt::format("topology {}(ranks: int = {}) {{\n"
                      "  machine host;\n"
                      "  cost cores = {};\n"
@@ -37,12 +38,15 @@ std::string ofSeveralMemories(const Machine &machine, const std::string &name) {
                                  "  cost cores = {};\n"
                                  "  node {};\n",
                                  name, coresOf(machine), coresOf(machine));
+  // The first rank of each node: ranks are numbered node by node, one for each core.
   std::vector<uint32_t> first = {0};
   for (const NumaNode &node : machine.numaNodes)
     first.push_back(first.back() + node.cores);
   for (size_t a = 0; a < machine.numaNodes.size(); ++a)
     text += fmt::format("  switch memory{} of {}..{} bandwidth 100 GB/s latency 100 ns;\n",
                         machine.numaNodes[a].osIndex, first[a], first[a + 1]);
+  // Between any two nodes a link for each pair of their ranks, with the latency that the distance
+  // says: 10 is local, and is taken for 100 ns.
   for (size_t a = 0; a < machine.numaNodes.size(); ++a)
     for (size_t b = a + 1; b < machine.numaNodes.size(); ++b)
       text += fmt::format(
@@ -66,6 +70,7 @@ std::string ofGpus(const Machine &machine, const std::string &name) {
   bool isLinked = true;
   for (size_t a = 0; a < gpus.size(); ++a)
     for (size_t b = a + 1; b < gpus.size(); ++b) {
+      // The slower direction counts for both.
       const uint64_t bandwidth = std::min(gpus[a].toGpus[b], gpus[b].toGpus[a]);
       isLinked &= bandwidth > 0;
       if (bandwidth > 0)
@@ -89,6 +94,7 @@ std::string ofGpus(const Machine &machine, const std::string &name) {
 } // namespace
 
 std::string topologyText(const Machine &machine, const std::string &name) {
+  // The first line says where the numbers come from, so that nobody takes them for measured ones.
   const std::string processor = machine.processor.empty() ? "processor" : machine.processor;
   if (!machine.gpus.empty())
     return fmt::format("// {} x {}. Bandwidths are {} % of what NVML says of links; latencies and "

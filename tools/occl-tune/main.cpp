@@ -52,6 +52,8 @@ using Times = std::vector<std::vector<double>>;
 
 std::optional<Times> measureAll(const Case &of, const std::vector<std::string> &algorithms,
                                 uint32_t rounds) {
+  // Rounds go over all plans, so that a disturbance of some seconds hits a round of several plans
+  // rather than all rounds of one. The best of the rounds counts.
   Times best(algorithms.size(), std::vector<double>(of.sizes.size(), 1e300));
   for (uint32_t round = 0; round < rounds; ++round)
     for (size_t plan = 0; plan < algorithms.size(); ++plan) {
@@ -70,12 +72,16 @@ std::string tableOf(const Case &of, const std::vector<std::string> &algorithms, 
                     const std::vector<size_t> &usual) {
   std::string comments, rows;
   size_t before = algorithms.size();
+  // From the largest size down: a row says "up to so many bytes", and is needed only where the
+  // choice changes.
   for (size_t size = of.sizes.size(); size-- > 0;) {
+    // The library's own choice stays unless another one is clearly faster, since measurements vary.
     size_t chosen = usual[size];
     for (size_t plan = 0; plan < algorithms.size(); ++plan)
       if (times[plan][size] < kWorthIt * times[usual[size]][size] &&
           times[plan][size] < times[chosen][size])
         chosen = plan;
+    // All times are kept as comments, for whoever wonders about a row.
     std::string comment = fmt::format("# {} {} {}:", nameOf(of.kind), of.numRanks, of.sizes[size]);
     for (size_t plan = 0; plan < algorithms.size(); ++plan)
       comment += fmt::format(" {} {:.1f}", plan + 1, times[plan][size]);
@@ -100,6 +106,7 @@ std::vector<std::string> onceEach(const std::vector<std::string> &names) {
 std::optional<std::vector<size_t>> usualPlans(const Case &of, size_t numPlans) {
   auto &library = plan_library::PlanLibrary::ofProcess();
   std::vector<size_t> usual;
+  // What the library would choose by itself, for each size.
   for (const uint64_t bytes : of.sizes) {
     const auto number =
         library.numberFor({of.kind, of.numRanks, bytes, 0, plan_library::PlanClass::HostOrdinary});
@@ -125,6 +132,7 @@ std::optional<std::string> tuneAll(const Options &options) {
   std::string table;
   for (const std::string &name : onceEach(options.collectives)) {
     Case of{*kindOf(name), options.numRanks, {}};
+    // Powers of 4: between two of them the better plan hardly changes twice.
     for (uint64_t bytes = 64; bytes <= options.maxBytes; bytes *= 4)
       of.sizes.push_back(bytes);
     const auto algorithms = plan_library::PlanLibrary::ofProcess().algorithmsFor(
@@ -138,6 +146,7 @@ std::optional<std::string> tuneAll(const Options &options) {
     const auto times = usual ? measureAll(of, *algorithms, options.rounds) : std::nullopt;
     if (!times)
       return std::nullopt;
+    // Printed as they are found: the whole takes minutes.
     const std::string rows = tableOf(of, *algorithms, *times, *usual);
     fmt::print("{}", rows);
     std::fflush(stdout);
@@ -181,6 +190,7 @@ int main(int argc, char **argv) {
       "for each rank, and writes a plan table (docs/tools.md) that OCCL_PLAN_TABLE names.",
       "occl tune"};
   Options options;
+  // All collectives that the library has plans for.
   for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
     options.collectives.emplace_back(nameOf(static_cast<plan_library::Kind>(kind)));
   app.add_option("-n,--ranks", options.numRanks, "processes")

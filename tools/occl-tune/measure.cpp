@@ -54,14 +54,17 @@ public:
 
   int run() {
     occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+    // A plan that hangs is a failure after a minute, not for ever.
     config.timeoutMs = 60'000;
     if (occlCommInitFromEnv(&comm, &config) != occlSuccess)
       return fail();
     uint32_t number = 0;
     occlCommRank(comm, &number);
+    // The largest size, of the buffer that has all parts; written once, so that its pages exist.
     const size_t floats = of.sizes.back() / sizeof(float) * of.numRanks;
     send.assign(floats, 1);
     receive.assign(floats, 1);
+    // Each size several times, and the median of these: one batch may be disturbed.
     for (const uint64_t bytes : of.sizes) {
       std::array<double, kBatches> times{};
       for (double &time : times)
@@ -69,6 +72,7 @@ public:
           return fail();
       std::ranges::sort(times);
       const double median = times[kBatches / 2];
+      // The first rank's times: the batches begin and end together.
       if (number == 0 && write(results, &median, sizeof median) != sizeof median)
         return 1;
     }
@@ -99,9 +103,12 @@ private:
   bool timeBatch(uint64_t bytes, double &microseconds) {
     const auto kind = static_cast<occlKind_t>(static_cast<int>(of.kind) + occlKindAllReduce);
     const uint64_t count = bytes / sizeof(float);
+    // Small ones are called more often, so that a batch takes about as long for each size.
     const uint32_t calls = callsOf(bytes);
+    // The first call makes connections and loads the plan.
     if (!call(kind, count) || !meet())
       return false;
+    // One measurement over many calls, as a clock cannot resolve one.
     const auto begin = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i < calls; ++i)
       if (!call(kind, count))
@@ -122,18 +129,22 @@ private:
 } // namespace
 
 std::optional<std::vector<double>> measure(const Case &of, const std::string &table) {
+  // The plan is chosen as users choose it, by a table that OCCL_PLAN_TABLE names: so exactly that
+  // is measured.
   const TableFile file(table);
   int results[2] = {};
   if (!file.isThere() || pipe(results) != 0) {
     std::perror("occl tune: no temporary file or pipe");
     return std::nullopt;
   }
+  // Each rank is a process, forked from this one before it has any communicator.
   const auto body = [&](uint32_t) {
     setenv("OCCL_PLAN_TABLE", file.path(), 1);
     return Rank(of, results[1]).run();
   };
   const int status =
       run::launch({.numRanks = of.numRanks, .command = {}, .body = body, .tagOutput = false});
+  // So that reading ends if the ranks have written less.
   close(results[1]);
   std::vector<double> times(of.sizes.size());
   const auto wanted = static_cast<ssize_t>(times.size() * sizeof(double));

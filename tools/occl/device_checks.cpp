@@ -26,6 +26,7 @@ struct Driver {
   int (*peer)(int *, int, int) = nullptr;
 
   bool load() {
+    // By name at run time, as everywhere: on most machines without a GPU the driver is not there.
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     bool isThere = library != nullptr;
     const auto get = [&](const char *symbol, auto &function) {
@@ -56,6 +57,7 @@ int ask(const Driver &driver, int attribute, int device) {
 }
 
 void checkDevice(Report &report, const Driver &driver, int device) {
+  // What makes a GPU unusable first, then what is only unsure.
   char name[100] = "?";
   size_t bytes = 0;
   driver.name(name, sizeof name, device);
@@ -65,9 +67,11 @@ void checkDevice(Report &report, const Driver &driver, int device) {
   const std::string state =
       fmt::format("{}, {} GiB, compute capability {}.{}", name, bytes >> 30, major, minor);
   const auto capability = static_cast<uint32_t>(10 * major + minor);
+  // Code for its architecture, or code that the driver can translate to it.
   if (const std::string why = cuda::whyNoCode(cuda::deviceCode(), capability); !why.empty())
     report.add(Finding::Broken, what, state, "it has " + why);
   else if (ask(driver, kComputeMode, device) == kProhibited)
+    // The administrator's setting: no process may use it.
     report.add(Finding::Broken, what, state + ", prohibited", "nvidia-smi -c 0");
   else if (!cuda::isTried(capability))
     report.add(Finding::Limited, what, state, "OCCL has code for it that nobody has tried");
@@ -78,6 +82,7 @@ void checkDevice(Report &report, const Driver &driver, int device) {
 void checkPeers(Report &report, const Driver &driver, int number) {
   std::string missing;
   for (int i = 0; i < number; ++i)
+    // Each direction is asked for by itself, though they hardly differ.
     for (int j = 0; j < number; ++j) {
       int can = 0;
       if (i != j && (driver.peer(&can, i, j) != 0 || can == 0))
@@ -93,6 +98,7 @@ void checkPeers(Report &report, const Driver &driver, int number) {
 /// See docs/gpu.md, what waits for what.
 void checkSettings(Report &report) {
   const char *given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  // CUDA's own default.
   const int connections = given ? std::atoi(given) : 8;
   const std::string state = fmt::format("{}{}", connections, given ? "" : ", as nobody has set it");
   if (connections < 8)
@@ -108,12 +114,14 @@ void checkSettings(Report &report) {
 } // namespace
 
 void checkDevices(Report &report) {
+  // Which code was compiled in, whatever GPUs there are.
   const cuda::DeviceCode code = cuda::deviceCode();
   if (code.machine.empty())
     report.add(Finding::Limited, "code for GPUs", cuda::describe(code),
                "built without CUDA: communicators are on hosts");
   else
     report.add(Finding::Good, "code for GPUs", cuda::describe(code));
+  // From here on each step needs the one before; the first that fails says that hosts are used.
   Driver driver;
   if (!driver.load())
     return report.add(Finding::Limited, "CUDA", "libcuda.so.1 is not found",
@@ -132,6 +140,7 @@ void checkDevices(Report &report) {
     if (driver.device(&device, i) == 0)
       checkDevice(report, driver, device);
   }
+  // Only between several there is something to access.
   if (number > 1)
     checkPeers(report, driver, number);
   checkSettings(report);

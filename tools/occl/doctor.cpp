@@ -21,9 +21,12 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  // Each check prints its lines by itself and at once: some take seconds, and one that hangs is
+  // then seen.
   Report report;
   report.add(Finding::Good, "OCCL",
              std::to_string(OCCL_VERSION_MAJOR) + "." + std::to_string(OCCL_VERSION_MINOR));
+  // The system first, then what builds upon it.
   checkHost(report);
   checkDevices(report);
   const std::string library = pathOfNccl();

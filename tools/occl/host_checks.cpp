@@ -29,6 +29,7 @@ namespace {
 void checkProcessors(Report &report) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
+  // What this process may use, which in a container is less than the machine has.
   const long there = sysconf(_SC_NPROCESSORS_ONLN);
   const long usable = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : there;
   const std::string state = fmt::format("{} of {} processors", usable, there);
@@ -45,6 +46,7 @@ void checkSharedMemory(Report &report) {
   if (statvfs("/dev/shm", &found) != 0)
     return report.add(Finding::Broken, "/dev/shm", std::strerror(errno),
                       "mount a tmpfs there, writable for all");
+  // In 64 bits: blocks times their size exceeds 32.
   const uint64_t free = uint64_t(found.f_bavail) * found.f_frsize;
   const bool isWritable = access("/dev/shm", W_OK) == 0;
   const std::string state =
@@ -60,6 +62,7 @@ void checkDescriptors(Report &report) {
   rlimit found = {};
   getrlimit(RLIMIT_NOFILE, &found);
   const std::string state = fmt::format("{} file descriptors", found.rlim_cur);
+  // Low limits are usual in shells and too low for large jobs.
   if (found.rlim_cur < 256)
     report.add(Finding::Limited, "ulimit -n", state,
                "a communicator of n ranks takes some n of them: raise the limit");
@@ -77,6 +80,7 @@ public:
       pid = fork();
     if (pid < 0)
       problem = std::strerror(errno);
+    // The child only waits, to be read from and then killed.
     if (pid == 0) {
       (void)!write(ready[1], "x", 1);
       for (;;)
@@ -84,6 +88,7 @@ public:
     }
     close(ready[1]); // so that reading ends where nobody writes
     char begun = 0;
+    // Returns when the child has begun, or at once if there is none.
     (void)!read(ready[0], &begun, 1);
     close(ready[0]);
   }
@@ -102,16 +107,21 @@ public:
 /// Whether a process reads another one of the same parent, as ranks of a job do. Without processes
 /// `problem` says why there are none.
 bool canReadOthers(std::string &problem) {
+  // A number that is the same address in both processes, as the one is a copy of the other.
   static const volatile int word = 4711;
   const WaitingChild other(problem);
   if (other.pid < 0)
     return false;
+  // A sibling reads, not the parent: ranks are each other's siblings, and ptrace's rules for them
+  // are stricter.
   const pid_t reader = fork();
   if (reader < 0) {
     problem = std::strerror(errno);
     return false;
   }
   if (reader == 0) {
+    // In the reader, where the copy of `word` could be read by itself: only what comes through the
+    // system counts.
     int got = 0;
     const iovec to = {&got, sizeof got}, from = {const_cast<int *>(&word), sizeof word};
     _exit(process_vm_readv(other.pid, &to, 1, &from, 1, 0) == sizeof got && got == word ? 0 : 1);
@@ -141,6 +151,7 @@ void checkRdma(Report &report) {
   std::string ports;
   uint32_t numPorts = 0;
   for (const net::RdmaPort &port : found.ports)
+    // A port has several addresses, which are listed one after the other.
     if (port.address.number == numPorts) { // at its first address
       ports += (ports.empty() ? "" : ", ") + port.text();
       ++numPorts;
@@ -151,6 +162,7 @@ void checkRdma(Report &report) {
     report.add(Finding::Good, "RDMA",
                "none, so other machines are reached over TCP: " + found.whyNone);
   else if (locked.rlim_cur < (64 << 20) && geteuid() != 0)
+    // Memory that a network card accesses is locked; root has no limit.
     report.add(Finding::Limited, "RDMA",
                fmt::format("{}; {} KiB of locked memory", ports, locked.rlim_cur >> 10),
                "each rank of another machine takes 1.6 MiB, and what is much used is locked, too: "
@@ -164,16 +176,20 @@ void checkInterfaces(Report &report) {
   const auto offer = net::tcpOffer();
   if (!offer.ok())
     return report.add(Finding::Broken, "TCP", offer.status().message());
+  // An interface may have several addresses.
   std::string interfaces;
   std::set<std::string> seen;
   for (uint32_t i = 0; i < offer->count; ++i) {
     const net::OfferedAddress &address = offer->addresses[i];
     if (!seen.insert(address.name()).second)
       continue;
+    // The speed is known for some kinds only.
     interfaces += (interfaces.empty() ? "" : ", ") + address.name();
     if (address.speed != 0)
       interfaces += fmt::format(" ({} Mbit/s)", address.speed);
   }
+  // Without interfaces one machine is enough; but if the user has named one that does not exist,
+  // that is worth a line.
   if (interfaces.empty())
     report.add(offer->isNamed != 0 ? Finding::Limited : Finding::Good, "TCP",
                "no interface but loopback",
@@ -189,10 +205,12 @@ void checkNetworkPlugin(Report &report) {
   const auto allowed = net::transportsOfEnvironment();
   if (!allowed.ok())
     return report.add(Finding::Broken, "OCCL_NET", allowed.status().message());
+  // The plugins that would be tried, in the order in which they are.
   for (const std::string &one : *allowed) {
     const char *plugin = net::ncclNetPluginOf(one);
     if (!plugin)
       continue;
+    // Opened for real, as ranks would: whether it works is known only then.
     const auto opened = net::NcclNetContext::open(plugin);
     if (!opened.ok()) {
       report.add(Finding::Limited, "network plugin", opened.status().message(),
@@ -212,6 +230,7 @@ void checkNetworkPlugin(Report &report) {
 /// One of the two processes: 0 if the sum is right.
 int sumUp(uint32_t rank) {
   occlComm_t comm = nullptr;
+  // Two processes with 4 MiB each, by the library's own interface: what a first program would do.
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = 20'000;
   std::vector<float> numbers(1 << 20, static_cast<float>(rank + 1));
@@ -219,6 +238,7 @@ int sumUp(uint32_t rank) {
   call.kind = occlKindAllReduce;
   call.sendBuffer = call.recvBuffer = numbers.data();
   call.count = numbers.size();
+  // In-place sum of 1 and 2.
   if (occlCommInitFromEnv(&comm, &config) != occlSuccess ||
       occlCall(comm, &call, nullptr) != occlSuccess) {
     fmt::print(stderr, "occl doctor: rank {}: {}\n", rank, occlGetLastError());

@@ -59,6 +59,7 @@ int refuse(const std::string &why) {
 
 /// Becomes the command's program.
 int runCommand(const std::string &name, std::vector<std::string> words) {
+  // By exec, so that no second process stays between the user and the program.
   if (name == "run")
     return become("occl run", pathOf("occl-run"), words);
   if (name == "compile" || name == "view") {
@@ -73,6 +74,7 @@ int runCommand(const std::string &name, std::vector<std::string> words) {
 /// Its own options come before the program, whose words are not looked at.
 int runNccl(const std::vector<std::string> &words) {
   bool isOnHost = false;
+  // Options up to the first word that is none, or up to "--".
   auto word = words.begin();
   for (; word != words.end() && word->starts_with("-"); ++word) {
     if (asksForHelp(*word))
@@ -81,6 +83,8 @@ int runNccl(const std::vector<std::string> &words) {
       ++word;
       break;
     }
+    // Everything else that begins with '-' is refused: passed on, it would be taken for the
+    // program.
     if (*word != "--host")
       return refuse("nccl: there is no option '" + *word + "'");
     isOnHost = true;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 int main() {
+  // Looked up and not linked, so that the test sees which library a preload has put in its way.
   const auto initAll =
       reinterpret_cast<decltype(&ncclCommInitAll)>(dlsym(RTLD_DEFAULT, "ncclCommInitAll"));
   const auto allReduce =
@@ -13,6 +14,7 @@ int main() {
     std::puts("there is no NCCL");
     return 3;
   }
+  // One rank needs no other process.
   ncclComm_t comm = nullptr;
   float number = 5;
   if (initAll(&comm, 1, nullptr) != ncclSuccess ||

@@ -67,6 +67,7 @@ private:
 };
 
 void preload(const std::string &library) {
+  // In front of others' libraries, so that its names are found first.
   const char *others = std::getenv("LD_PRELOAD");
   const std::string all = others && *others ? library + ":" + others : library;
   setenv("LD_PRELOAD", all.c_str(), 1);
@@ -85,15 +86,18 @@ pid_t start(const std::vector<std::string> &command, const sigset_t &mask, int &
   for (const std::string &word : command)
     words.push_back(const_cast<char *>(word.c_str()));
   words.push_back(nullptr);
+  // Shared with the child, which writes into it: vfork() runs it in this process's memory.
   volatile int why = 0;
   // The child calls nothing else that counts. NOLINTNEXTLINE(bugprone-unsafe-functions)
   const pid_t process = vfork();
   if (process == 0) {
+    // The mask as it was: the program must not inherit blocked signals.
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     execvp(words[0], words.data());
     why = errno;
     _exit(127);
   }
+  // exec succeeded if the child has written nothing.
   if (process > 0 && why == 0)
     return process;
   if (process > 0)
@@ -101,6 +105,7 @@ pid_t start(const std::vector<std::string> &command, const sigset_t &mask, int &
   else
     why = errno;
   std::fprintf(stderr, "occl nccl: %s: %s\n", command[0].c_str(), std::strerror(why));
+  // As shells have it: 127 not found, 126 not executable.
   status = process < 0 ? 1 : why == ENOENT ? 127 : 126;
   return 0;
 }
@@ -139,6 +144,7 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
   const pid_t process = start(command, before, status);
   if (process == 0)
     return status;
+  // Known to the handlers before signals are let through.
   child = process;
   for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     std::signal(signal, passOn);

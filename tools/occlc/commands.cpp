@@ -36,6 +36,7 @@ int writeIR(mlir::ModuleOp module, const std::string &path) {
     module->print(out);
   out.flush();
   error = out.error();
+  // LLVM's stream ends the process if an error is left in it.
   out.clear_error();
   return error ? failToWrite(path, error.message()) : 0;
 }
@@ -66,11 +67,14 @@ int writeDot(const plan::Plan &plan, const std::string &path) {
 /// error.
 std::optional<driver::CompileOptions> choose(const CompileCommand &command, std::string &chosen) {
   driver::CompileOptions options = command.options;
+  // The first size decides where an algorithm has versions for several.
   if (!command.prediction.bytes.empty())
     options.bytes = command.prediction.bytes.front();
   driver::AutotuneOptions asked = command.autotune;
+  // Before the passes nothing is chosen, so nothing has to be compiled for it.
   if (command.emit == Emit::Chunk || !driver::isAutotuningAsked(options, asked))
     return options;
+  // The prediction goes by the same sizes that --bytes names.
   asked.bytes = command.prediction.bytes;
   std::optional<driver::AutotuneResult> result = driver::autotune(options, asked);
   if (!result)
@@ -104,12 +108,14 @@ struct CompiledVersion {
 std::optional<CompiledVersion> compileVersion(const CompileCommand &command, size_t &count) {
   std::string chosen;
   std::optional<driver::CompileOptions> options = choose(command, chosen);
+  // The cost model's choice first: it compiles by itself, several times.
   if (!options)
     return std::nullopt;
   CompiledVersion result{std::make_unique<driver::Compiler>(*options), {}, command.output, {}};
   driver::Compiler &compiler = *result.compiler;
   if (!compiler.load())
     return std::nullopt;
+  // Without a size, an algorithm with versions for several ranges makes a plan for each of them.
   if (!options->bytes && compiler.version().count > 1) {
     count = compiler.version().count;
     if (result.output == "-") {
@@ -119,12 +125,15 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
     }
     result.output = versionPath(result.output, compiler.version());
   }
+  // How far to go depends on what is to be written; the rest would be wasted, and may even fail.
   if (command.emit == Emit::Chunk || command.emit == Emit::Pipeline)
     return result;
   if (!compiler.lower())
     return std::nullopt;
   if (command.emit == Emit::Inst)
     return result;
+  // The plan is written to a draft while it is verified, on another thread: for large plans each
+  // takes seconds. It is renamed only once it is proved.
   if (command.emit == Emit::Plan && result.output != "-") {
     result.file = std::make_unique<plan::StagedPlanFile>(result.output);
     result.plan = compiler.exportVerifiedPlan([&](const plan::Plan &p) { result.file->write(p); });
@@ -133,6 +142,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
   }
   if (!result.plan)
     return std::nullopt;
+  // After the plan is known to be right, as the statistics are about it.
   if (command.stats) {
     std::cerr << withNewline(compiler.verification().text()) << chosen;
     if (!printStats(*result.plan, compiler.topology(), command.prediction, std::cerr))
@@ -143,6 +153,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
 
 int writeVersion(const CompileCommand &command, const CompiledVersion &version) {
   const std::string &output = version.output;
+  // A case for each kind: the compiler names one that is missing.
   switch (command.emit) {
   case Emit::Chunk:
   case Emit::Inst:
@@ -177,6 +188,7 @@ int checkVersion(const CompileCommand &command, size_t &count) {
   if (!options)
     return 1;
   driver::Compiler compiler(*options);
+  // As compile, without anything that is written.
   if (!compiler.load() || !compiler.lower() || !compiler.exportVerifiedPlan())
     return 1;
   if (!options->bytes)
@@ -191,6 +203,7 @@ int compile(const CompileCommand &command) {
   // Nothing is written before all versions are right.
   CompileCommand single = command;
   std::vector<CompiledVersion> versions;
+  // `count` is known after the first version.
   size_t count = 1;
   for (size_t &version = single.options.version; version < count; ++version) {
     std::optional<CompiledVersion> compiled = compileVersion(single, count);
@@ -198,6 +211,7 @@ int compile(const CompileCommand &command) {
       return 1;
     versions.push_back(std::move(*compiled));
   }
+  // All or nothing: what was written is removed if a later one cannot be.
   for (size_t i = 0; i < versions.size(); ++i)
     if (writeVersion(command, versions[i]) != 0) {
       removeWritten(std::span(versions).first(i));

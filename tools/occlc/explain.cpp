@@ -21,11 +21,14 @@ CLI::App *addExplain(CLI::App &app, ExplainCommand &command) {
 }
 
 int explain(const ExplainCommand &command) {
+  // Only what is proved is explained: the rest would be about a plan that cannot run.
   plan::VerifyResult result;
   std::optional<plan::Plan> plan = readVerified(command.path, result);
   if (!plan)
     return 1;
   std::string head = "'" + command.path + "' has ";
+  // The limits of rank and thread block are those of this plan, so they cannot be checked on the
+  // command line.
   if (command.rank && *command.rank >= plan->numRanks)
     return fail(head + std::to_string(plan->numRanks) + " ranks; there is no rank " +
                 std::to_string(*command.rank) + " [E025]");
@@ -34,6 +37,7 @@ int explain(const ExplainCommand &command) {
     return fail(head + std::to_string(plan->ranks[*command.rank].numThreadBlocks) +
                 " thread blocks on rank " + std::to_string(*command.rank) +
                 "; there is no thread block " + std::to_string(*command.threadBlock) + " [E025]");
+  // Without a topology that is named: ranks in shared memory.
   std::optional<topology::Topology> topology = topologyFor(*plan, command.prediction);
   if (!topology)
     return 1;

@@ -24,6 +24,8 @@ constexpr const char *kExamples = R"(Examples:
 
 /// What the plan promises, for a file that calls it custom.
 frontend::ProgramInfo promiseOf(const plan::Plan &plan) {
+  // The same struct as the frontend makes of a program, so that the importer can check against
+  // either.
   frontend::ProgramInfo promise;
   promise.collective = plan.collective;
   promise.numRanks = plan.numRanks;
@@ -36,6 +38,7 @@ frontend::ProgramInfo promiseOf(const plan::Plan &plan) {
     promise.outputChunks.push_back(rank.outputChunks);
     promise.inPlaceOffsets.push_back(rank.inPlaceOffset);
   }
+  // Requirements are flat there: four numbers, then pairs of contributions.
   std::vector<int32_t> &flat = promise.requirements;
   auto push = [&](uint32_t number) { flat.push_back(static_cast<int32_t>(number)); };
   for (const plan::Requirement &requirement : plan.requirements) {
@@ -53,11 +56,14 @@ frontend::ProgramInfo promiseOf(const plan::Plan &plan) {
 /// Whether the text does what `plan` does, as the importer understands it; prints why not.
 bool readBack(const std::string &text, const plan::Plan &plan, const std::string &collective,
               const std::string &path) {
+  // The XML is read as any other tool's file would be. That proves the whole way at once: what is
+  // written means what the plan means.
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   std::vector<interchange::Warning> warnings;
   msccl::ImportOptions options;
   options.root = plan.root;
+  // For standard collectives the file's own name is enough.
   if (collective == "custom" && plan.hasPostcondition)
     options.postcondition = [&](uint32_t, uint32_t) { return promiseOf(plan); };
   frontend::FileId file = sources.addText(path == "-" ? "<export>" : path, text);
@@ -94,13 +100,16 @@ int exportPlan(const ExportCommand &command) {
 }
 
 int writeMscclXml(const plan::Plan &plan, const std::string &path, msccl::Runtime runtime) {
+  // The plan becomes the other tool's structure, if that can say it at all.
   support::Expected<msccl::Algorithm> algorithm = msccl::exportAlgorithm(plan, runtime);
   if (!algorithm)
     return fail(algorithm.message());
   std::ostringstream text;
   msccl::writeAlgorithm(*algorithm, text);
+  // Before anything is written.
   if (!readBack(text.str(), plan, algorithm->collective, path))
     return 1;
+  // Valid, but more than the runtimes of that format are known to hold.
   for (const std::string &line : msccl::beyondRuntimes(*algorithm))
     driver::printWarning("the algorithm has " + line + " [W240]", {}, {}, diagnosticFormat());
   if (path == "-") {

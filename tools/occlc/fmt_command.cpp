@@ -42,17 +42,20 @@ namespace fs = std::filesystem;
 
 /// Writes beside the file and renames, so that a full disk loses nothing.
 bool replaceContent(const fs::path &target, const std::string &content) {
+  // In the same folder, since only there a rename is atomic.
   const fs::path draft = target.string() + ".occlc-fmt";
   std::ofstream out(draft, std::ios::binary);
   out << content;
   out.close();
   std::error_code error;
+  // The new file has the old one's permissions.
   if (out)
     fs::permissions(draft, fs::status(target, error).permissions(), error);
   if (out && !error)
     fs::rename(draft, target, error);
   if (out && !error)
     return true;
+  // Whatever has failed, the old file is still there.
   fs::remove(draft, error);
   return false;
 }
@@ -68,6 +71,7 @@ bool replaceFile(const std::string &path, const std::string &text) {
 }
 
 int formatFile(const std::string &path, const FmtCommand &command) {
+  // Each file by itself: an error in one does not keep the others from being formatted.
   frontend::SourceManager sources;
   std::optional<frontend::FileId> file = readSource(sources, path);
   if (!file)
@@ -79,11 +83,13 @@ int formatFile(const std::string &path, const FmtCommand &command) {
     return 1;
   }
   bool isSame = *text == sources.text(*file);
+  // With --check nothing is written.
   if (command.check) {
     if (!isSame)
       fail("'" + path + "' is not formatted; run occlc fmt -i " + path + " [E028]");
     return isSame ? 0 : 1;
   }
+  // Without a change the file keeps its time stamp, so that nothing is built again.
   if (command.inPlace && path != "-")
     return isSame || replaceFile(path, *text) ? 0 : 1;
   std::cout << *text;

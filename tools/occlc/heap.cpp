@@ -13,9 +13,11 @@ namespace occl::tools {
 namespace {
 
 void useHugePages(char **arguments) {
+  // glibc reads this variable when it starts, so it can only be set for another start.
   constexpr const char *kVariable = "GLIBC_TUNABLES", *kSetting = "glibc.malloc.hugetlb";
   const char *given = std::getenv(kVariable);
   std::string tunables = given ? given : "";
+  // Set by the user, or by this function in the process before: no endless loop.
   if (tunables.find(kSetting) != std::string::npos)
     return;
   // By its path, not as /proc/self/exe, which lists of processes would call it then.

@@ -27,6 +27,7 @@ void printWarnings(const std::vector<interchange::Warning> &warnings,
 
 /// The option that was given and says nothing of this file, with why; or nothing.
 std::string needlessOption(const ImportCommand &command, bool isSynthesis) {
+  // An option that has no effect is refused, since it looks like one that had.
   if (isSynthesis && !command.implements.collective.empty())
     return "--implements: such a file says itself what each rank is to get";
   if (isSynthesis && command.root)
@@ -38,6 +39,8 @@ std::string needlessOption(const ImportCommand &command, bool isSynthesis) {
 
 /// Algorithms without schedule: the compiler makes one.
 int compileSynthesis(const ImportCommand &command) {
+  // The file says what moves, not in which order or on which channel: so it goes through the passes
+  // as a program does.
   driver::CompileOptions options;
   options.path = command.path;
   options.depth = command.depth;
@@ -57,6 +60,7 @@ int compileSynthesis(const ImportCommand &command) {
 CLI::App *addImport(CLI::App &app, ImportCommand &command) {
   CLI::App *sub = app.add_subcommand(
       "import", "make a verified plan from another tool's file (MSCCL XML, SCCL or TACCL JSON)");
+  // Options in the order in which people need them.
   sub->footer(kExamples);
   sub->add_option("file", command.path,
                   "an MSCCL XML file, or an algorithm of SCCL or TACCL if it ends in .json")
@@ -84,17 +88,21 @@ CLI::App *addImport(CLI::App &app, ImportCommand &command) {
 }
 
 int importPlan(const ImportCommand &command) {
+  // By the name's end: the two formats have nothing in common.
   const bool isSynthesis = std::string_view(command.path).ends_with(".json");
   if (std::string needless = needlessOption(command, isSynthesis); !needless.empty())
     return fail(needless + " [E025]");
   if (isSynthesis)
     return compileSynthesis(command);
+  // The importer reports through the frontend's diagnostics, so that errors in files of other tools
+  // look like those in programs.
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   std::vector<interchange::Warning> warnings;
   interchange::msccl::ImportOptions options;
   options.depth = command.depth;
   options.root = command.root;
+  // Without it, the file's own name of a collective is what is proved.
   if (!command.implements.collective.empty())
     options.postcondition = [&](uint32_t ranks, uint32_t chunks) {
       return interchange::instantiatePostcondition(command.implements, ranks, chunks, sources,
@@ -105,6 +113,7 @@ int importPlan(const ImportCommand &command) {
   if (auto file = interchange::addImportFile(sources, command.path, diagnostics))
     plan = interchange::msccl::importAlgorithm(sources, *file, options, diagnostics, warnings,
                                                &proved);
+  // Warnings also if it fails: they may say why.
   printWarnings(warnings, sources);
   driver::print(diagnostics, sources, diagnosticFormat());
   if (!plan)

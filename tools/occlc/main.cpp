@@ -54,6 +54,7 @@ std::string whatIsWrong(const CLI::ParseError &error, const CLI::App &app,
   if (dynamic_cast<const CLI::RequiredError *>(&error) == nullptr || arguments.size() < 2 ||
       !app.get_subcommands().empty() || arguments[1].starts_with("-"))
     return error.what();
+  // The first word was meant as a command: names near it are suggested.
   std::vector<std::string_view> names;
   for (const CLI::App *command : app.get_subcommands({}))
     names.push_back(command->get_name());
@@ -65,6 +66,7 @@ std::string whatIsWrong(const CLI::ParseError &error, const CLI::App &app,
 int refuse(const CLI::ParseError &error, const CLI::App &app,
            const std::vector<std::string> &arguments) {
   // What the line says of the format was not taken over, as the line is wrong.
+  // Both spellings, with '=' and with a space.
   std::string all;
   for (const std::string &argument : arguments)
     all += (argument == "json" ? "=" : " ") + argument;
@@ -81,6 +83,7 @@ int refuse(const CLI::ParseError &error, const CLI::App &app,
 
 Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   CLI::App *sub = app.add_subcommand("compile", "compile an algorithm to a verified plan");
+  // Source, plan, output: in this order they stand in help.
   tools::addSourceOptions(*sub, command.options);
   tools::addPlanOptions(*sub, command.options, command.autotune);
   sub->add_option(
@@ -104,6 +107,7 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
                 "print what was proved of the plan, what it consists of and how long it is "
                 "predicted to take, to standard error");
   tools::addBytesOption(*sub, command.prediction);
+  // What it does once the line has been read; there is one action for each command.
   return {sub, [&] { return tools::compile(command); }};
 }
 
@@ -119,6 +123,7 @@ Command addFmt(CLI::App &app, tools::FmtCommand &command) {
 } // namespace
 
 int main(int argc, char **argv) {
+  // May start this process again.
   tools::prepareHeap(argv);
   CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
   app.footer(kExamples);
@@ -168,6 +173,7 @@ int main(int argc, char **argv) {
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});
 
+  // More threads than that bring nothing, and tests run side by side.
   unsigned numThreads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
   app.add_option("--threads", numThreads,
                  "threads that may work side by side, by default one for each processor, at most "
@@ -185,8 +191,10 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return refuse(error, app, {argv, argv + argc});
   }
+  // Before any command, since loops read it.
   support::setNumThreads(numThreads);
   compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();
+  // Exactly one was parsed: the line would not have been accepted otherwise.
   for (const Command &command : commands)
     if (command.app->parsed())
       return command.run();

@@ -8,6 +8,7 @@ namespace occl::tools {
 
 std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
   support::Expected<plan::Plan> plan = plan::readPlanFile(path);
+  // Reading and proving fail with different codes, but both say where.
   if (!plan) {
     driver::printUnreadablePlan(plan.message(), path, diagnosticFormat());
     return std::nullopt;

@@ -49,6 +49,7 @@ uint64_t bytesFor(const plan::Plan &plan, const PredictionOptions &options) {
 
 bool printStats(const plan::Plan &plan, const topology::Topology *topology,
                 const PredictionOptions &options, std::ostream &out) {
+  // Without sizes: some from the range that the plan is meant for.
   std::vector<uint64_t> sizes = options.bytes.empty() ? cost::usualSizes(plan) : options.bytes;
   support::Status status = exporter::writeStats(
       plan, topology ? *topology : topology::sharedMemory(plan.numRanks), sizes, out);

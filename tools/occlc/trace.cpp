@@ -22,6 +22,7 @@ CLI::App *addTrace(CLI::App &app, TraceCommand &command) {
 
 int writeTrace(const plan::Plan &plan, const topology::Topology *topology,
                const PredictionOptions &options, const std::string &output) {
+  // The stream of a file is opened now, before the prediction: a wrong path need not wait for it.
   std::ofstream file;
   if (output != "-")
     file.open(output);

@@ -55,6 +55,7 @@ int failToOpen(const std::string &path) {
 
 int writeTo(const ViewCommand &command, const std::string &title,
             const std::vector<view::Layer> &layers) {
+  // Beside the file, if nobody says where.
   std::string path = command.output;
   if (path.empty())
     path = std::filesystem::path(command.path).replace_extension(".html").string();
@@ -62,15 +63,18 @@ int writeTo(const ViewCommand &command, const std::string &title,
     view::writePage(std::cout, title, layers);
     return flushOutput();
   }
+  // The whole page is one file that needs nothing else: it can be sent to somebody.
   std::ofstream out(path);
   view::writePage(out, title, layers);
   if (!out.flush())
     return failToWrite(path);
+  // The path, so that it can be opened by a click in most terminals.
   std::cout << path << "\n";
   return flushOutput();
 }
 
 int viewTrace(const ViewCommand &command, const std::string &content) {
+  // Options are checked before the trace is read.
   if (!command.trace.empty())
     return fail("'" + command.path + "' is a trace; --trace goes with a plan [E026]");
   support::Expected<view::Schedule> schedule = view::readTrace(content, command.path);
@@ -91,6 +95,8 @@ int viewPlan(const ViewCommand &command) {
   if (!topology)
     return 1;
   const uint64_t bytes = bytesFor(*plan, command.prediction);
+  // The same text that `occlc trace` writes and the same reader as for measured ones: the page then
+  // needs one kind of data.
   std::ostringstream predictedTrace;
   if (support::Status status = exporter::writeTrace(*plan, *topology, bytes, predictedTrace);
       !status)
@@ -106,6 +112,7 @@ int viewPlan(const ViewCommand &command) {
     const std::optional<std::string> content = contentOf(command.trace);
     if (!content)
       return failToOpen(command.trace);
+    // Only runs of this plan: a program's trace has all its collectives.
     measured = view::readTrace(*content, command.trace);
     const support::Status status =
         measured ? view::keepRunsOf(*predicted, *measured, command.trace) : measured.status();

@@ -21,6 +21,7 @@ public:
         context(analysis, offset) {}
 
   protocol::CompletionList run() {
+    // In comments and texts nothing is offered: there the word is the user's.
     if (context.isInComment())
       return {};
     if (std::optional<std::string> written = context.importPath())
@@ -33,6 +34,8 @@ public:
 private:
   /// By what stands before the word that is being written.
   void addAt(std::string_view before) {
+    // The more particular places first. Each of them allows few words, and offering others would
+    // hide those.
     if (before == ".")
       return addMembers();
     if (before == "implements")
@@ -45,8 +48,11 @@ private:
       add("bytes", CompletionItemKind::Keyword, "when bytes in first .. last");
       return;
     }
+    // Where only a type can stand.
     if (before == "->" || context.isParameterType())
       return addWords({WordKind::TypeName});
+    // Between the parameters and the brace of a declaration, and outside of all declarations, no
+    // names can stand.
     if (context.isHead())
       return addWords({WordKind::Clause});
     if (context.isOutside())
@@ -55,21 +61,27 @@ private:
   }
 
   void addInBody() {
+    // In a body: hints and statements where they can begin, expressions anywhere.
     if (context.isHintList())
       addWords({WordKind::Hint});
+    // Which statements there are depends on the declaration: items of collectives, links of
+    // topologies.
     if (context.beginsStatement())
       addWords(context.isInCollective()
                    ? std::initializer_list<WordKind>{WordKind::Item, WordKind::Statement}
                : context.isInTopology()
                    ? std::initializer_list<WordKind>{WordKind::TopologyItem, WordKind::Statement}
                    : std::initializer_list<WordKind>{WordKind::Statement});
+    // From here on what an expression can begin with.
     addWords({WordKind::Operator, WordKind::Function});
     for (const char *name : {"input", "output"})
       if (!context.isInTopology())
         addWord(*wordOf(WordKind::Item, name));
     addWord(*wordOf(WordKind::Declaration, "topology"));
+    // Variables that are visible at this place, by the frontend's scopes.
     for (const Definition *definition : analysis.names.visibleAt(analysis.file, context.offset()))
       addDefinition(*definition, CompletionItemKind::Variable);
+    // Functions are visible everywhere, also those of imports.
     for (const Definition &definition : analysis.names.definitions())
       if (definition.kind == NameKind::Function)
         addDefinition(definition, CompletionItemKind::Function);
@@ -82,10 +94,14 @@ private:
   }
 
   void addMembers() {
+    // Of a topology: the questions that can be asked of it.
     if (context.before(1) == "topology")
       return addWords({WordKind::Question});
+    // A reduce(...) can only be stored.
     if (context.isAfterReduce())
       return addWord(*wordOf(WordKind::Operation, "into"));
+    // By the type of the operand if it is known; the text may be unfinished, and then everything is
+    // offered.
     Type type = context.typeBeforeDot(workspace, document);
     bool isChunk = type == Type::Chunk || type == Type::Location;
     for (const Word &word : vocabulary()) {
@@ -152,6 +168,7 @@ protocol::SignatureInformation signatureWith(std::string head,
                                              const std::vector<std::string> &parameters,
                                              const std::string &tail) {
   protocol::SignatureInformation signature;
+  // The label is the whole signature, and each parameter is a part of its text, which editors mark.
   signature.label = std::move(head) + "(";
   for (size_t i = 0; i < parameters.size(); ++i) {
     signature.label += i == 0 ? "" : ", ";
@@ -165,9 +182,12 @@ protocol::SignatureInformation signatureWith(std::string head,
 
 /// Of a word whose arguments are named in what it says of itself.
 protocol::SignatureInformation signatureOfWord(const Word &word) {
+  // The vocabulary's signatures have a second form behind a comma, which would be taken for
+  // arguments.
   std::string_view text = word.signature.substr(0, word.signature.find(", reduce("));
   size_t open = text.find('('), close = text.rfind(')');
   std::vector<std::string> parameters;
+  // Between the parentheses, at commas.
   while (open != text.npos && open < close) {
     size_t end = std::min(text.find(", ", open), close);
     parameters.emplace_back(text.substr(open + 1, end - open - 1));
@@ -182,6 +202,7 @@ protocol::SignatureInformation signatureOfWord(const Word &word) {
 
 std::optional<protocol::SignatureInformation> signatureOf(const Analysis &analysis,
                                                           const Call &call) {
+  // The program's own names first: they may have names that the language has for something else.
   for (const Definition &definition : analysis.names.definitions()) {
     bool isMeant =
         definition.name == call.name &&
@@ -193,6 +214,8 @@ std::optional<protocol::SignatureInformation> signatureOf(const Analysis &analys
     signature.documentation = llvm::json::fixUTF8(commentAbove(analysis, definition.owner->range));
     return signature;
   }
+  // Then the words of the language that take arguments: those behind a dot are others than those
+  // without one.
   const Word *word = call.isMember ? wordOf({WordKind::Operation, WordKind::Question}, call.name)
                                    : wordOf({WordKind::Function, WordKind::Operator}, call.name);
   if (!word)
@@ -210,6 +233,8 @@ protocol::CompletionList completionAt(Workspace &workspace, Document &document,
 std::optional<protocol::SignatureHelp> signatureAt(Workspace &workspace, Document &document,
                                                    protocol::Position position) {
   const Analysis &analysis = workspace.analyse(document);
+  // Up to here the text is looked at as it is, unfinished: it is the tokens that tell in which call
+  // this is.
   SyntaxContext context(analysis, document.text.offsetOf(position));
   std::optional<Call> call = context.call();
   if (!call)
@@ -218,6 +243,7 @@ std::optional<protocol::SignatureHelp> signatureAt(Workspace &workspace, Documen
   if (!signature)
     return std::nullopt;
   protocol::SignatureHelp help;
+  // More arguments than there are parameters: the last one stays marked.
   int last = std::max(static_cast<int>(signature->parameters.size()) - 1, 0);
   help.activeParameter = std::min(call->argument, last);
   help.signatures.push_back(std::move(*signature));

@@ -9,6 +9,7 @@ using namespace frontend;
 namespace {
 
 const char *wordFor(NameKind kind) {
+  // Without a default case: the compiler names the kind that is missing.
   switch (kind) {
   case NameKind::Parameter:
     return "parameter";
@@ -36,6 +37,8 @@ const char *wordFor(NameKind kind) {
 
 /// What stands between the parameters and the body, on one line.
 std::string tailOf(const Analysis &analysis, const Decl &decl, const Definition &definition) {
+  // Of a function: its result; of an algorithm: what it implements, with arguments as they are
+  // written.
   if (definition.kind == NameKind::Function) {
     Type result = static_cast<const FunctionDecl &>(decl).result;
     return result == Type::Void ? "" : std::string(" -> ") + nameOf(result);
@@ -55,6 +58,7 @@ std::string tailOf(const Analysis &analysis, const Decl &decl, const Definition 
 
 std::vector<std::string> parametersOf(const Analysis &analysis, const Decl &decl) {
   std::vector<std::string> parameters;
+  // As in the source: a default value is shown as it was written, not as it evaluates.
   for (const Param &param : decl.params) {
     std::string text = std::string(param.name) + ": " + nameOf(param.type);
     if (param.defaultValue)
@@ -68,6 +72,8 @@ std::string signatureOf(const Analysis &analysis, const Definition &definition) 
   std::string head = std::string(wordFor(definition.kind)) + " " + std::string(definition.name);
   if (definition.kind == NameKind::Scratch)
     return head;
+  // Variables have a type behind the name, if the program is far enough that it is known;
+  // declarations have parameters.
   if (definition.kind < NameKind::Function)
     return head +
            (definition.type == Type::Error ? "" : std::string(": ") + nameOf(definition.type));
@@ -94,6 +100,7 @@ std::string commentAbove(const Analysis &analysis, SourceRange declaration) {
     lines.push_back(line.starts_with(' ') ? line.substr(1) : line);
     end = begin;
   }
+  // The lines were found from below.
   std::string comment;
   for (auto line = lines.rbegin(); line != lines.rend(); ++line)
     comment += std::string(*line) + "\n";

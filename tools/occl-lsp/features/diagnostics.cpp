@@ -33,19 +33,25 @@ private:
   }
 
   Diagnostic convert(const frontend::Diagnostic &diagnostic, bool isOfRun) {
+    // From the frontend's own diagnostics to the protocol's: code, text, severity, place, notes.
     Diagnostic result;
     result.source = "occl";
     result.code = frontend::codeOf(diagnostic.code);
     result.message = diagnostic.message;
     result.severity = frontend::isWarning(diagnostic.code) ? DiagnosticSeverity::Warning
                                                            : DiagnosticSeverity::Error;
+    // Executing an algorithm needs values that an editor may not have: what is missing then is no
+    // mistake of the text.
     if (isOfRun)
       explainRun(diagnostic.code, result);
+    // Editors grey out what has this tag.
     if (diagnostic.code == DiagnosticCode::UnusedName)
       result.tags.push_back(protocol::DiagnosticTag::Unnecessary);
     place(diagnostic, result);
+    // Notes of places in files become links; others are appended to the text.
     for (const frontend::Note &note : diagnostic.notes)
       addNote(note.range, note.message, result);
+    // Texts quote sources, which need not be UTF-8, and JSON has to be.
     result.message = llvm::json::fixUTF8(result.message);
     return result;
   }
@@ -72,6 +78,8 @@ private:
   /// Where a note leads there from; else the import that does, or the first one, if it is another
   /// one's.
   void placeElsewhere(const frontend::Diagnostic &diagnostic, Diagnostic &result) {
+    // The mistake is in an imported file, but the editor shows only this one: so it is shown at the
+    // line that leads there.
     const std::vector<frontend::ImportDecl> &imports = analysis.program.main().imports;
     auto isDirect = [&](const auto &import) { return import.file == diagnostic.range.file; };
     auto isOwn = [&](const auto &note) { return places.isOwn(note.range); };
@@ -83,6 +91,7 @@ private:
       result.range = places.own(direct->range);
     else if (!imports.empty())
       result.range = places.own(imports.front().range);
+    // The real place, if it has one that an editor can open, is a link.
     if (!places.locationOf(diagnostic.range))
       return;
     std::string name(analysis.sources.name(diagnostic.range.file));
@@ -114,12 +123,15 @@ std::vector<Diagnostic> diagnosticsOf(Workspace &workspace, Document &document) 
 std::vector<protocol::CodeAction> fixesOf(Workspace &workspace, Document &document,
                                           protocol::Range range) {
   const Analysis &analysis = workspace.analyse(document);
+  // Fixes are made anew from the diagnostics: nothing is kept between requests, so nothing is out
+  // of date.
   Places places(workspace, document, analysis);
   std::vector<protocol::CodeAction> actions;
   for (const frontend::DiagnosticEngine &engine : analysis.diagnostics)
     for (const frontend::Diagnostic &diagnostic : engine.all())
       for (const frontend::FixIt &fix : diagnostic.fixIts) {
         protocol::Range place = places.isOwn(fix.range) ? places.own(fix.range) : protocol::Range();
+        // Editors ask for a range, often that of the cursor alone; touching is enough.
         bool touches =
             places.isOwn(fix.range) && place.start <= range.end && range.start <= place.end;
         if (!touches)

@@ -46,6 +46,7 @@ std::vector<size_t> meanings(const Analysis &analysis) {
 llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document &document,
                                                  protocol::Position position,
                                                  const std::string &newName) {
+  // Each check has its own message, as a refused renaming is otherwise a riddle.
   const Analysis &analysis = workspace.analyse(document);
   const Definition *definition = analysis.names.at(analysis.file, document.text.offsetOf(position));
   if (!definition)
@@ -58,6 +59,8 @@ llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document 
                    "parameters of functions are renamed");
   if (!isName(newName))
     return failure("'" + newName + "' is no name of the language");
+  // Uses and the declaration; replaced from the last to the first, so that offsets before stay
+  // valid.
   std::vector<SourceRange> ranges = analysis.names.usesOf(*definition);
   ranges.push_back(definition->range);
   if (ranges.size() > kMostEntries)
@@ -69,6 +72,9 @@ llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document 
   std::string text(analysis.sources.text(analysis.file));
   for (SourceRange range : ranges)
     text.replace(range.begin, range.end - range.begin, newName);
+  // A second analysis of the changed text: if every name means the declaration that it meant
+  // before, and there is no error, the renaming is safe. That covers shadowing without a rule for
+  // it.
   Analysis after(document.uri.file().str(), text, workspace.overlay(), workspace.settings());
   if (after.hasErrors() || meanings(after) != meanings(analysis))
     return failure("'" + newName + "' means something else already where '" +
@@ -81,6 +87,8 @@ llvm::Expected<protocol::WorkspaceEdit> renameAt(Workspace &workspace, Document 
 }
 
 std::vector<protocol::TextEdit> formatted(const Document &document) {
+  // By itself and not by the document's analysis: the layout needs tokens alone, and may be asked
+  // for with errors elsewhere.
   SourceManager sources;
   DiagnosticEngine diagnostics(sources);
   FileId file = sources.addText("", document.text.bytes());

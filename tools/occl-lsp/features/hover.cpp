@@ -19,6 +19,8 @@ public:
         places(workspace, document, analysis) {}
 
   std::optional<protocol::Hover> at(uint32_t offset) {
+    // From the most particular to the most general: a name, an import's path, a word of the
+    // language, an expression.
     const Token *token = analysis.tokenAt(offset);
     if (!token)
       return std::nullopt;
@@ -31,6 +33,8 @@ public:
       return hover(token->range, ofWord(*word) + ofPlaces(expr));
     if (!expr)
       return std::nullopt;
+    // Where nothing else is known: the whole expression and its type, with values if the algorithm
+    // was executed.
     SourceRange whole = withParentheses(expr->range);
     return hover(whole,
                  code(std::string(analysis.sources.text(whole)) + ": " + nameOf(expr->type)) +
@@ -45,6 +49,7 @@ private:
   }
 
   std::string ofDefinition(const Definition &definition) {
+    // Signature, comment, values, file: what there is of these.
     std::string text = code(signatureOf(analysis, definition));
     bool isDecl = definition.kind >= NameKind::Function;
     std::string comment =
@@ -52,6 +57,7 @@ private:
     if (!comment.empty())
       text += "\n" + comment;
     text += ofValues(definition);
+    // Only declarations come from other files; the prelude's name begins with '<'.
     std::string file(analysis.sources.name(definition.range.file));
     if (isDecl && definition.range.file != analysis.file)
       text += file.starts_with('<') ? "\nEvery program has it.\n" : "\nIn `" + file + "`.\n";
@@ -60,6 +66,7 @@ private:
 
   /// What a variable was, also where it was assigned to.
   std::string ofValues(const Definition &definition) {
+    // At the declaration first, then wherever it got another value.
     std::string values = analysis.observations.at(definition.range);
     for (SourceRange use : analysis.names.usesOf(definition)) {
       std::string assigned = analysis.observations.at(use);
@@ -83,9 +90,11 @@ private:
 
   /// Which rank's which chunks of which buffer.
   std::string ofPlaces(const Expr *expr) {
+    // Of a place in the source's words: the values below may be many.
     if (!expr)
       return "";
     std::string text;
+    // buffer[rank][chunk], or with a second chunk, which is not included.
     if (expr->kind == ExprKind::Location) {
       auto textOf = [&](const Expr &part) {
         return std::string(analysis.sources.text(part.range));
@@ -102,6 +111,8 @@ private:
 
   /// The word of the language that the token is in its place; null for names.
   const Word *wordAt(const Token &token) const {
+    // Keywords are tokens of their own kind; other words are identifiers that mean something in
+    // their place.
     std::string_view name = analysis.textOf(token);
     if (token.kind >= TokenKind::KwAggregate)
       return wordOf({WordKind::Operator, WordKind::Clause, WordKind::Declaration, WordKind::Item,
@@ -109,6 +120,8 @@ private:
                     name);
     if (token.kind != TokenKind::Identifier)
       return nullptr;
+    // The frontend has resolved the name: what kind of expression it is the name of tells which
+    // word of that spelling is meant.
     for (const Expr &expr : analysis.program.main().expressions) {
       if (expr.nameRange != token.range)
         continue;
@@ -121,6 +134,7 @@ private:
       if (expr.kind == ExprKind::Copy || expr.kind == ExprKind::Has)
         return wordOf(WordKind::Operation, name);
     }
+    // Words that are no expressions; a name of the program would have been found before.
     const WordKind other[] = {WordKind::TypeName, WordKind::ModeName,  WordKind::ProtocolName,
                               WordKind::Hint,     WordKind::Operation, WordKind::TopologyItem};
     for (WordKind kind : other)
@@ -131,6 +145,8 @@ private:
 
   /// An operand's parentheses are not its own: what begins with one begins behind '('.
   SourceRange withParentheses(SourceRange range) const {
+    // Goes over the tokens of the expression and counts parentheses: each that is closed and not
+    // opened belongs to an operand that stands first.
     int open = 0;
     auto first = analysis.tokens.begin();
     for (auto token = first; token != analysis.tokens.end() && token->range.end <= range.end;
@@ -140,6 +156,7 @@ private:
       if (token->range.begin >= range.begin)
         open += (token->kind == TokenKind::LeftParen) - (token->kind == TokenKind::RightParen);
     }
+    // So many to the left, as long as there are parentheses.
     for (; open < 0 && first != analysis.tokens.begin() &&
            std::prev(first)->kind == TokenKind::LeftParen;
          ++open)
@@ -149,6 +166,8 @@ private:
 
   /// The innermost expression with a type around the token; of a place, the whole place.
   const Expr *expressionAt(SourceRange token) const {
+    // The innermost is the shortest that contains the token; parts of places have types without
+    // meaning for people.
     const Expr *found = nullptr;
     for (const Expr &expr : analysis.program.main().expressions) {
       bool isAround = expr.range.begin <= token.begin && token.end <= expr.range.end;

@@ -20,6 +20,8 @@ public:
       : analysis(workspace.analyse(document)), places(workspace, document, analysis) {}
 
   std::vector<DocumentSymbol> all() {
+    // Kinds of declarations are lists of their own in a module; the map puts them in the order of
+    // the text.
     const Module &module = analysis.program.main();
     for (const FunctionDecl &decl : module.functions)
       add(decl, NameKind::Function, SymbolKind::Function, decl.body);
@@ -38,12 +40,15 @@ public:
 private:
   void add(const Decl &decl, NameKind kind, SymbolKind symbolKind,
            const std::vector<Stmt *> &statements) {
+    // Without a name it is not finished; and clients need not get more than they can show.
     if (decl.name.empty() || symbols.size() >= kMostEntries)
       return;
     DocumentSymbol symbol(llvm::StringRef(decl.name), symbolKind, places.own(decl.range),
                           places.own(decl.nameRange));
+    // The detail is what hover would say.
     symbol.detail = llvm::json::fixUTF8(
         signatureOf(analysis, {kind, Type::Error, decl.name, decl.nameRange, {}, &decl}));
+    // Parameters and the body's own variables are its children. Assignments name a variable again.
     for (const Param &param : decl.params)
       addVariable(symbol, param.name, param.nameRange, param.nameRange, nameOf(param.type),
                   SymbolKind::Property);
@@ -78,6 +83,7 @@ std::vector<Location> definitionAt(Workspace &workspace, Document &document,
                                    protocol::Position position) {
   const Analysis &analysis = workspace.analyse(document);
   Places places(workspace, document, analysis);
+  // A name leads to its declaration, an import's path to the file.
   uint32_t offset = document.text.offsetOf(position);
   std::vector<Location> found;
   auto add = [&](SourceRange range) {
@@ -104,6 +110,7 @@ std::vector<Location> referencesAt(Workspace &workspace, Document &document,
   if (includeDeclaration)
     ranges.insert(ranges.begin(), definition->range);
   std::vector<Location> found;
+  // Cut before places are looked up, as that may read files.
   ranges.resize(std::min(ranges.size(), kMostEntries));
   for (SourceRange range : ranges)
     if (std::optional<Location> location = places.locationOf(range))

@@ -27,6 +27,8 @@ bool closes(TokenKind kind) {
 
 SyntaxContext::SyntaxContext(const Analysis &analysis, uint32_t offset)
     : analysis(analysis), place(offset) {
+  // The tokens that end before the place; a word that is being written is not among them, since it
+  // is what completion is about.
   const std::vector<Token> &tokens = analysis.tokens;
   while (count < tokens.size() && tokens[count].range.end <= offset &&
          tokens[count].kind != TokenKind::End)
@@ -34,6 +36,8 @@ SyntaxContext::SyntaxContext(const Analysis &analysis, uint32_t offset)
   bool isWord = count > 0 && at(count - 1).range.end == offset && isWordLike(at(count - 1).kind);
   if (isWord)
     --count;
+  // The declaration around: a keyword begins one, and its closing brace ends it. `topology` also
+  // stands in expressions, so it begins one only outside of others.
   for (size_t i = 0; i < count; ++i) {
     TokenKind kind = at(i).kind;
     bool begins = kind == TokenKind::KwAlgorithm || kind == TokenKind::KwFunction ||
@@ -45,6 +49,7 @@ SyntaxContext::SyntaxContext(const Analysis &analysis, uint32_t offset)
       depth = 0;
       isClosed = false;
     }
+    // Braces decide: what is open here is a body.
     depth += kind == TokenKind::LeftBrace;
     if (kind == TokenKind::RightBrace && depth > 0)
       isClosed = --depth == 0;
@@ -56,6 +61,7 @@ std::string_view SyntaxContext::before(size_t back) const {
 }
 
 bool SyntaxContext::isInString() const {
+  // Between the quotes: at the first one the text has not begun, behind the last one it has ended.
   for (const Token &token : analysis.tokens)
     if (token.kind == TokenKind::String && token.range.begin < place && place < token.range.end)
       return true;
@@ -66,6 +72,8 @@ bool SyntaxContext::isInString() const {
 }
 
 bool SyntaxContext::isInComment() const {
+  // Comments are no tokens, so the place is in one if it lies in a gap between tokens in which one
+  // has begun and not ended.
   size_t begin = count > 0 ? at(count - 1).range.end : 0;
   std::string_view text = analysis.sources.text(analysis.file);
   std::string_view gap = text.substr(begin, std::max<size_t>(place, begin) - begin);
@@ -84,6 +92,7 @@ bool SyntaxContext::isInComment() const {
 }
 
 std::optional<std::string> SyntaxContext::importPath() const {
+  // The path's text up to the place, also of an import that is not closed.
   for (size_t i = 1; i < analysis.tokens.size(); ++i) {
     const Token &token = at(i);
     bool isPath = token.kind == TokenKind::String && at(i - 1).kind == TokenKind::KwImport &&
@@ -100,6 +109,7 @@ std::optional<std::string> SyntaxContext::importPath() const {
 
 size_t SyntaxContext::opening() const {
   int level = 0;
+  // Backwards, over pairs that are closed: the first that is open and not closed.
   for (size_t i = count; i-- > 0;) {
     if (closes(at(i).kind))
       ++level;
@@ -146,6 +156,7 @@ bool SyntaxContext::beginsStatement() const {
 bool SyntaxContext::isAfterReduce() const {
   if (before(0) != "." || before(1) != ")")
     return false;
+  // The parenthesis before the dot, back to its opening one: the word before that is the call.
   int level = 0;
   for (size_t i = count - 1; i-- > 0;) {
     level += closes(at(i).kind) ? 1 : opens(at(i).kind) ? -1 : 0;
@@ -157,12 +168,14 @@ bool SyntaxContext::isAfterReduce() const {
 
 size_t SyntaxContext::operandBegin(size_t end) const {
   size_t i = end;
+  // Backwards over `a.b(c)[d].e`: pairs of brackets, a name, a dot, and again.
   for (;;) {
     int level = 0;
     while (i > 0 && (closes(at(i - 1).kind) || level > 0)) {
       --i;
       level += closes(at(i).kind) ? 1 : opens(at(i).kind) ? -1 : 0;
     }
+    // Keywords that stand like names.
     bool isName =
         i > 0 && (at(i - 1).kind == TokenKind::Identifier || at(i - 1).kind == TokenKind::KwInput ||
                   at(i - 1).kind == TokenKind::KwOutput || at(i - 1).kind == TokenKind::KwReduce);
@@ -186,6 +199,8 @@ Type SyntaxContext::typeBeforeDot(Workspace &workspace, const Document &document
   const size_t operand = operandBegin(count - 1);
   if (operand == count - 1)
     return Type::Error;
+  // The text with the unfinished statement replaced by one that is complete and has the operand in
+  // it: the frontend then says its type. So rules of types are in one place.
   std::string_view original = analysis.sources.text(analysis.file);
   const uint32_t begin = at(statementBegin()).range.begin;
   SourceRange range = join(at(operand).range, at(count - 2).range);
@@ -194,6 +209,7 @@ Type SyntaxContext::typeBeforeDot(Workspace &workspace, const Document &document
   const auto dot = static_cast<uint32_t>(head.size());
   std::string text = head + "count;\n" + std::string(original.substr(place));
   Analysis complete(document.uri.file().str(), text, workspace.overlay(), workspace.settings());
+  // The expression is found by where its dot was put.
   for (const Expr &expr : complete.program.main().expressions)
     if (expr.kind == ExprKind::Member && expr.nameRange.begin == dot)
       return expr.a->type;
@@ -201,17 +217,20 @@ Type SyntaxContext::typeBeforeDot(Workspace &workspace, const Document &document
 }
 
 std::optional<Call> SyntaxContext::call() const {
+  // The innermost bracket that is open must be the parenthesis of a call.
   size_t open = opening();
   if (open == kNone || open == 0 || at(open).kind != TokenKind::LeftParen)
     return std::nullopt;
   const Token &name = at(open - 1);
   if (!isWordLike(name.kind))
     return std::nullopt;
+  // What stands before the name tells which of the words or names of this spelling is meant.
   Call call{analysis.textOf(name), false, false, 0};
   if (open > 1) {
     call.isMember = at(open - 2).kind == TokenKind::Dot;
     call.isCollective = at(open - 2).kind == TokenKind::KwImplements;
   }
+  // Commas of the call itself, not of brackets within it, count arguments.
   int level = 0;
   for (size_t i = open + 1; i < count; ++i) {
     level += opens(at(i).kind) ? 1 : closes(at(i).kind) ? -1 : 0;

@@ -37,6 +37,7 @@ bool isBlank(char c) { return c == ' ' || c == '\t'; }
 enum class Header { Length, BadLength, Other };
 
 Header readHeader(std::string_view line, size_t &length) {
+  // Other headers (Content-Type) are allowed and mean nothing here.
   if (!hasName(line, kLength))
     return Header::Other;
   line.remove_prefix(kLength.size());
@@ -44,6 +45,7 @@ Header readHeader(std::string_view line, size_t &length) {
     line.remove_prefix(1);
   while (!line.empty() && isBlank(line.back()))
     line.remove_suffix(1);
+  // The whole value has to be a number: "12 bytes" is none.
   auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), length);
   const bool isNumber = error == std::errc() && end == line.data() + line.size();
   return isNumber ? Header::Length : Header::BadLength;
@@ -52,6 +54,8 @@ Header readHeader(std::string_view line, size_t &length) {
 } // namespace
 
 bool MessageReader::fill() {
+  // What has been taken goes before more is appended, so the buffer is as long as a message and
+  // what came with it.
   buffer.erase(0, at);
   at = 0;
   char piece[1 << 16];
@@ -67,6 +71,8 @@ bool MessageReader::fill() {
 
 bool MessageReader::readLine(std::string &line) {
   line.clear();
+  // A line may come in pieces. Of very long ones only the end is kept: a client that sends garbage
+  // costs no memory.
   for (;;) {
     size_t end = buffer.find('\n', at);
     size_t taken = std::min(end, buffer.size());
@@ -85,6 +91,7 @@ bool MessageReader::readLine(std::string &line) {
 }
 
 bool MessageReader::readBytes(size_t count, std::string *into) {
+  // With nothing to put them in, the bytes are skipped.
   while (count > 0) {
     if (at == buffer.size() && !fill())
       return false;
@@ -98,6 +105,8 @@ bool MessageReader::readBytes(size_t count, std::string *into) {
 }
 
 MessageReader::Status MessageReader::next(std::string &message) {
+  // A message without a good header is lost, but the next one need not be: the header lines are
+  // where messages can be found again.
   message.clear();
   size_t length = 0;
   bool isGiven = false, isGood = true;
@@ -114,6 +123,7 @@ MessageReader::Status MessageReader::next(std::string &message) {
   isLost = !isGood || !isGiven;
   if (isLost)
     return Status::BadHeader;
+  // Read past, so that the message behind it is understood.
   if (length > kMaxBytes)
     return readBytes(length, nullptr) ? Status::TooLarge : Status::End;
   return readBytes(length, &message) ? Status::Message : Status::End;

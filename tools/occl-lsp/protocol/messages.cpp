@@ -21,16 +21,20 @@ Value toJSON(const PublishDiagnosticsParams &params) {
 }
 
 bool fromJSON(const Value &value, InitializeParams &result, llvm::json::Path path) {
+  // MLIR's struct has what its own servers need; the rest is read here.
   if (!protocol::fromJSON(value, result, path))
     return false;
   const llvm::json::Object *params = value.getAsObject();
+  // Each step may be missing: clients send what they support.
   const llvm::json::Object *watching = params;
   for (const char *name : {"capabilities", "workspace", "didChangeWatchedFiles"})
     watching = watching ? watching->getObject(name) : nullptr;
   result.canWatchFiles = watching && watching->getBoolean("dynamicRegistration").value_or(false);
+  // Editors' settings for this server; without them there are none.
   const Value *options = params ? params->get("initializationOptions") : nullptr;
   if (!options || options->getAsNull())
     return true;
+  // The path is for messages: it names the field in which something is wrong.
   llvm::json::Path place = path.field("initializationOptions");
   ObjectMapper mapper(*options, place);
   return mapper && mapper.mapOptional("importPaths", result.importPaths) &&

@@ -30,7 +30,10 @@ std::vector<std::string> definesFor(const AlgorithmDecl &algorithm, const Settin
 Analysis::Analysis(const std::string &path, const std::string &text, const Overlay &overlay,
                    const Settings &settings)
     : sources(&overlay) {
+  // Diagnostics of the text, before those of its executions: each stage has its own engine, so that
+  // the same mistake in two versions is told apart.
   DiagnosticEngine &engine = diagnostics.emplace_back(sources);
+  // As the compiler: larger files are refused before they are read.
   bool isTooLarge = text.size() > SourceManager::kMaxFileBytes;
   file = sources.addText(path, isTooLarge ? "" : text);
   if (isTooLarge)
@@ -38,6 +41,8 @@ Analysis::Analysis(const std::string &path, const std::string &text, const Overl
                  "cannot check this: it is larger than 16 MiB");
   DiagnosticEngine ignored(sources); // the parser says the same
   tokens = lex(sources, file, ignored);
+  // With errors everything up to here still is of use: names, tokens and types for what is around
+  // them.
   program = loadProgram(sources, file, settings.importPaths, engine);
   resolve(program, sources, engine, &names);
   if (!engine.hasErrors())
@@ -45,6 +50,7 @@ Analysis::Analysis(const std::string &path, const std::string &text, const Overl
 }
 
 void Analysis::run(const Settings &settings) {
+  // A topology file is executed by itself, so mistakes in it show without a program.
   if (!program.main().topologies.empty())
     readTopology(sources, std::string(sources.name(file)), {}, settings.importPaths,
                  diagnostics.emplace_back(sources));
@@ -57,6 +63,7 @@ void Analysis::run(const Settings &settings) {
 }
 
 void Analysis::runAlgorithms(const Settings &settings) {
+  // All runs share one budget: with many versions each gets less, so that the answer comes in time.
   size_t numRuns = 0;
   for (const AlgorithmDecl &algorithm : program.main().algorithms)
     numRuns += std::max<size_t>(algorithm.versions.size(), 1);
@@ -65,6 +72,7 @@ void Analysis::runAlgorithms(const Settings &settings) {
   options.maxSteps = kMaxSteps / std::clamp<size_t>(numRuns, 1, kMaxRuns);
   options.maxChunks = kMaxChunks / std::clamp<size_t>(numRuns, 1, kMaxRuns);
   options.topology = topology ? &*topology : nullptr;
+  // Records what names and places were, for hover.
   options.observer = &observations;
   for (const AlgorithmDecl &algorithm : program.main().algorithms)
     if (algorithm.collective && !runAlgorithm(algorithm, settings, options))
@@ -76,6 +84,8 @@ bool Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &sett
   NullChunkSink sink;
   options.defines = definesFor(algorithm, settings);
   const size_t numVersions = std::max<size_t>(algorithm.versions.size(), 1);
+  // The number of runs is limited too, over all algorithms of the file; the first one that is left
+  // out says so.
   for (; options.version < numVersions; ++options.version) {
     DiagnosticEngine &engine = diagnostics.emplace_back(sources);
     if (++runs > kMaxRuns) {
@@ -90,6 +100,8 @@ bool Analysis::runAlgorithm(const AlgorithmDecl &algorithm, const Settings &sett
 }
 
 bool Analysis::mayImport(const std::string &identity) const {
+  // By the file's name alone: where it lies is known only once it has been found, and this one may
+  // be about to appear.
   const std::filesystem::path name = std::filesystem::path(identity).filename();
   auto isMeant = [&](const ImportDecl &import) {
     return import.file == SourceRange::kNoFile ||
@@ -110,6 +122,7 @@ bool Analysis::dependsOn(const std::string &identity) const {
 }
 
 const Token *Analysis::tokenAt(uint32_t offset) const {
+  // The last token that begins at or before the offset.
   auto next = std::partition_point(tokens.begin(), tokens.end(),
                                    [&](const Token &token) { return token.range.begin <= offset; });
   if (next == tokens.begin())
@@ -126,6 +139,7 @@ const Token *Analysis::tokenAt(uint32_t offset) const {
 }
 
 const Decl *Analysis::declAt(uint32_t offset) const {
+  // Declarations do not overlap; at a border the later one counts.
   const Decl *found = nullptr;
   auto look = [&](const auto &declarations) {
     for (const Decl &decl : declarations)

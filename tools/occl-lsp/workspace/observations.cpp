@@ -27,6 +27,7 @@ void Observations::onBool(frontend::SourceRange name, bool value) {
 
 void Observations::onInts(frontend::SourceRange name, std::span<const int64_t> values) {
   constexpr size_t kMostShown = 16;
+  // A place that is executed thousands of times keeps its first values; the rest is "...".
   Seen &seen = all[keyOf(name)];
   if (seen.isMore)
     return;

@@ -13,6 +13,8 @@ bool Places::isOwn(frontend::SourceRange range) const {
 std::optional<protocol::Location> Places::locationOf(frontend::SourceRange range) {
   if (isOwn(range))
     return protocol::Location(document.uri, own(range));
+  // Diagnostics without a place, and texts without a file such as the prelude, have no location
+  // that an editor could open.
   if (!range.isValid())
     return std::nullopt;
   std::string name(analysis.sources.name(range.file));
@@ -23,6 +25,8 @@ std::optional<protocol::Location> Places::locationOf(frontend::SourceRange range
     return std::nullopt;
   }
   const Document *open = workspace.find(*uri); // known by the client's own spelling
+  // Positions are in lines and UTF-16 units, so the text of the other file is needed; each is
+  // indexed once a request.
   auto [text, isNew] = texts.try_emplace(range.file);
   if (isNew)
     text->second = workspace.textOf(analysis, range.file);

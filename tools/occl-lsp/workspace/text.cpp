@@ -37,13 +37,17 @@ void Text::setStops() {
 }
 
 bool Text::addStop() {
+  // Stops are byte offsets with known line and column: at each line's begin, and within long lines
+  // every so often. From one of them any position is near.
   constexpr size_t kMostBetween = 512;
   const size_t last = stops.back().byte;
+  // Character by character, as columns count UTF-16 units and bytes are UTF-8.
   for (Stop at = stops.back(); at.byte < text.size();) {
     Character character = characterAt(text, at.byte);
     bool isReturn = text[at.byte] == '\r';
     at.byte += character.bytes;
     at.column += character.units;
+    // "\r\n" is one line end, and no stop may fall between its two characters.
     bool isPair = isReturn && at.byte < text.size() && text[at.byte] == '\n';
     bool isEnd = text[at.byte - 1] == '\n' || (isReturn && !isPair);
     if (isEnd)
@@ -61,6 +65,7 @@ void Text::replace(size_t begin, size_t end, const std::string &with) {
   const std::vector<Stop> old = std::move(stops);
   text.replace(begin, end - begin, with);
   mark = markOf(text);
+  // An edit in a long file must not cost the whole file: editors send one for each key.
   // What comes before stays; what begins with a line behind it moves.
   auto isBefore = [&](const Stop &stop) { return stop.byte + kMostBytes <= begin; };
   stops.assign(old.begin(), std::partition_point(old.begin(), old.end(), isBefore));
@@ -69,6 +74,8 @@ void Text::replace(size_t begin, size_t end, const std::string &with) {
   auto next = std::partition_point(old.begin(), old.end(),
                                    [&](const Stop &stop) { return stop.byte <= end; });
   auto moved = [&](const Stop &stop) { return stop.byte - end + begin + with.size(); };
+  // Behind the edit stops are made anew until one meets an old one at the begin of a line: from
+  // there on all old ones hold, moved by the same bytes and lines.
   while (addStop()) {
     const Stop last = stops.back();
     while (next != old.end() && (next->column != 0 || moved(*next) < last.byte))
@@ -83,17 +90,21 @@ void Text::replace(size_t begin, size_t end, const std::string &with) {
 }
 
 size_t Text::byteOf(protocol::Position position) const {
+  // Positions of clients may lie outside of the text, and are then taken to the nearest place in
+  // it.
   if (position.line < 0)
     return 0;
   auto isBefore = [&](const Stop &stop) {
     return stop.line < position.line ||
            (stop.line == position.line && stop.column <= std::max(position.character, 0));
   };
+  // The last stop at or before the position; there is always one, as the first is at 0.
   const Stop &stop = *std::prev(std::partition_point(stops.begin(), stops.end(), isBefore));
   if (stop.line < position.line)
     return text.size();
   size_t at = stop.byte;
   int column = stop.column;
+  // From there on character by character, to the end of the line at most.
   while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
     Character next = characterAt(text, at);
     column += next.units;
@@ -109,6 +120,7 @@ uint32_t Text::offsetOf(protocol::Position position) const {
 }
 
 protocol::Position Text::positionOf(uint32_t offset) const {
+  // Offsets of the frontend do not count the byte order mark.
   size_t byte = std::min<size_t>(size_t{offset} + mark, text.size());
   auto next = std::partition_point(stops.begin(), stops.end(),
                                    [&](const Stop &stop) { return stop.byte <= byte; });

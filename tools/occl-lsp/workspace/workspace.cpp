@@ -13,6 +13,7 @@ void Workspace::open(const protocol::URIForFile &uri, std::string text, int64_t 
   document.uri = uri;
   document.version = version;
   document.text = Text(std::move(text));
+  // Nothing is analysed before somebody asks for it, or nobody types for a moment.
   document.analysis.reset();
   document.isPublished = false;
   changed(path);
@@ -34,6 +35,8 @@ bool Workspace::close(const protocol::URIForFile &uri) {
   if (documents.erase(path) == 0)
     return false;
   unsaved.erase(path);
+  // Two paths may lead to one file, by a link: then the other document's text still is the file's
+  // unsaved one.
   // It may be open under another path, too.
   std::string identity = frontend::fileIdentity(path);
   for (const auto &[other, document] : documents)
@@ -45,6 +48,7 @@ bool Workspace::close(const protocol::URIForFile &uri) {
 
 void Workspace::changed(const std::string &path) {
   auto own = documents.find(path);
+  // What changed may be imported by others, so their analyses are out of date as well.
   if (own != documents.end())
     unsaved.set(path, own->second.text.bytes());
   std::string identity = frontend::fileIdentity(path);

@@ -63,6 +63,8 @@ private:
 };
 
 void Agent::write(std::string_view text) {
+  // A pipe takes as much as it has room for; without anybody who reads, this process has no
+  // purpose.
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR)
@@ -97,6 +99,7 @@ void Agent::end() {
 }
 
 void Agent::startRanks(const JobOnHost &job) {
+  // Each rank has pipes of its own, so that output is passed on by rank.
   firstRank = job.firstRank;
   for (uint32_t i = 0; i < job.numRanks; ++i) {
     auto child = std::make_unique<Child>();
@@ -105,14 +108,17 @@ void Agent::startRanks(const JobOnHost &job) {
     process.environment = job.environment;
     for (std::string &variable : variablesOf({firstRank + i, job.numAllRanks, i, job.numRanks}))
       process.environment.push_back(std::move(variable));
+    // The variables of the job first, then those that differ between its ranks.
     process.folder = job.folder;
     process.output = child->output.writeEnd();
     process.errors = child->errors.writeEnd();
     process.signals = inherited;
+    // An asked-for report kills nobody who makes no communicator.
     process.ignored = {SIGUSR1}; // as launcher.cpp has it
     const StartedProcess started = startProcess(process);
     child->output.closeWriteEnd();
     child->errors.closeWriteEnd();
+    // One that cannot be started ends the whole job, those that run here included.
     if (!started.problem.empty()) {
       signalAll(SIGKILL);
       say(FrameKind::Refused, firstRank + i, started.problem);
@@ -126,6 +132,7 @@ void Agent::startRanks(const JobOnHost &job) {
 }
 
 void Agent::handle(const Frame &frame) {
+  // A signal's frame has its number where others have a rank.
   const auto signal = static_cast<int>(frame.rank);
   if (frame.kind == FrameKind::Signal) {
     signalAll(signal);
@@ -133,6 +140,7 @@ void Agent::handle(const Frame &frame) {
   } else if (const auto job = frame.kind == FrameKind::Job && children.empty()
                                   ? decodeJob(frame.payload)
                                   : std::nullopt) {
+    // A job comes once; anything else is no occl-run at the other end.
     startRanks(*job);
   } else {
     end(); // not of occl-run
@@ -140,6 +148,7 @@ void Agent::handle(const Frame &frame) {
 }
 
 void Agent::listen() {
+  // As much as there is: the reader knows where frames end.
   char buffer[65536];
   const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
   if (got < 0 && errno == EINTR)
@@ -164,6 +173,7 @@ void Agent::forward(uint32_t index) {
 void Agent::reap() {
   for (uint32_t i = 0; i < children.size(); ++i) {
     forward(i);
+    // Whatever the rank has written comes before the news of its end.
     Child &child = *children[i];
     int status = 0;
     if (!child.running || waitpid(child.pid, &status, WNOHANG) <= 0)
@@ -185,11 +195,14 @@ void Agent::takeSignals() {
 }
 
 void Agent::waitForEvent() {
+  // After the connection has ended there is nothing to listen to: only the ranks' end and the grace
+  // period count.
   std::vector<pollfd> polled = {{signals, POLLIN, 0}, {killAt ? -1 : STDIN_FILENO, POLLIN, 0}};
   for (const auto &child : children)
     for (const Pipe *pipe : {&child->output, &child->errors})
       if (pipe->readEnd() >= 0)
         polled.push_back({pipe->readEnd(), POLLIN, 0});
+  // Rounded up, as a poll of 0 ms would spin until the deadline.
   const auto left =
       killAt ? std::chrono::ceil<std::chrono::milliseconds>(*killAt - Clock::now()).count() : -1;
   poll(polled.data(), polled.size(), killAt ? static_cast<int>(std::max<int64_t>(left, 0)) : -1);
@@ -202,21 +215,26 @@ int Agent::run() {
   // The program that connects may have been told to ignore some.
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     ::signal(signal, SIG_DFL);
+  // Signals are blocked and read from a descriptor, so that one poll waits for everything.
   sigset_t watched;
   sigemptyset(&watched);
   for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGPIPE})
     sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &inherited);
   signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+  // The first frame: version, ports and addresses, by which the other ranks will be told where the
+  // first one is.
   std::vector<std::string> hello = {std::string(kWireVersion), std::to_string(port.number()),
                                     std::to_string(storePort.number())};
   for (const std::string &address : ownAddresses())
     hello.push_back(address);
+  // The shell on the way may print something: the marker says where frames begin.
   write(kAgentMarker);
   say(FrameKind::Hello, 0, encodeList(hello));
   while (!isOver) {
     waitForEvent();
     reap();
+    // Those that did not end when asked are killed, and again after the same time.
     if (killAt && Clock::now() >= *killAt) {
       signalAll(SIGKILL);
       killAt = Clock::now() + kGrace;

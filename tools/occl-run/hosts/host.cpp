@@ -27,6 +27,7 @@ std::string quoted(const std::string &word) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.,:=+-@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
     return word;
+  // In single quotes everything is itself, but for the quote, which is put outside of them.
   std::string text = "'";
   for (char c : word)
     text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -57,6 +58,8 @@ bool Host::start(const sigset_t &inherited) {
     return false;
   }
   ProcessStart process;
+  // "ssh host 'agent' word": the program that connects gets the host and what is to be executed
+  // there.
   process.command = options.startProgram;
   process.command.push_back(name());
   process.command.push_back(quoted(options.agent));
@@ -68,6 +71,7 @@ bool Host::start(const sigset_t &inherited) {
   const StartedProcess started = startProcess(process);
   close(input[0]);
   toAgent = input[1];
+  // A machine that does not read must not hold up the others.
   fcntl(toAgent, F_SETFL, O_NONBLOCK);
   fromAgent.closeWriteEnd();
   said.closeWriteEnd();
@@ -89,6 +93,8 @@ void Host::send(const std::vector<std::string> &environment) {
 void Host::signal(int number) {
   if (!running)
     return;
+  // The second kill is for an agent that does not answer: then the connection is cut, and its end
+  // kills the ranks there.
   numKills += number == SIGKILL ? 1 : 0;
   if (numKills > 1 || (hello.empty() && number != SIGUSR1))
     return disconnect();
@@ -102,6 +108,7 @@ void Host::disconnect() const {
 }
 
 void Host::flush() {
+  // Before the agent has said hello the pipe's other end may be a login shell.
   if (hello.empty() || toAgent < 0)
     return;
   while (!pending.empty()) {
@@ -115,11 +122,13 @@ void Host::flush() {
 }
 
 void Host::handle(const Frame &frame, std::vector<Ended> &gone) {
+  // Ranks that could not be started.
   if (frame.kind == FrameKind::Refused) {
     numRunning = 0;
     gone.push_back(refused(fmt::format("host '{}': {}", name(), frame.payload)));
     return;
   }
+  // Everything from the other side is checked: it may be another version, or no agent at all.
   const uint32_t index = frame.rank - place.firstRank; // wraps around if it is none
   if (frame.kind < FrameKind::Output || index >= ranks.size())
     return;
@@ -128,6 +137,7 @@ void Host::handle(const Frame &frame, std::vector<Ended> &gone) {
     rank.output.add(frame.payload);
   else if (frame.kind == FrameKind::Errors)
     rank.errors.add(frame.payload);
+  // Only the end of a rank has a list.
   const auto list = decodeList(frame.payload);
   if (frame.kind != FrameKind::Ended || !rank.running || list.size() != 2)
     return;
@@ -138,8 +148,10 @@ void Host::handle(const Frame &frame, std::vector<Ended> &gone) {
 }
 
 void Host::read(std::vector<Ended> &gone) {
+  // What the connecting program says by itself (standard error) is passed on as it is.
   sayer.add(said.readSome());
   reader.add(fromAgent.readSome());
+  // Up to the marker it is a greeting of the shell or of ssh.
   if (!hasMarker) {
     const auto before = reader.takeUntilMarker();
     if (!before)
@@ -151,6 +163,7 @@ void Host::read(std::vector<Ended> &gone) {
   while (const auto frame = reader.next())
     if (frame->kind == FrameKind::Hello) {
       hello = decodeList(frame->payload);
+      // Frames of another version may mean something else, so nothing else is said to it.
       if (hello.size() < 3 || hello[0] != kWireVersion) {
         hello = {"", "0", "0"};
         numRunning = 0;
@@ -172,6 +185,8 @@ std::string Host::ranksText() const {
 }
 
 Ended Host::endOfConnection(int status) const {
+  // How the connecting program ended tells what happened: 127 is the shell's "not found", 255 ssh's
+  // own failure.
   const std::string way = endOf("'" + options.startProgram[0] + "'", status).text;
   if (!hello.empty())
     return {fmt::format("lost host '{}' with {}: {}", name(), ranksText(), way), kConnectionLost};
@@ -185,6 +200,8 @@ Ended Host::endOfConnection(int status) const {
 void Host::collect(std::vector<Ended> &gone) {
   flush();
   int status = 0;
+  // The connecting program may end before its output is read to the end; both are needed before
+  // this is over.
   if (running && !isGone)
     isGone = waitpid(pid, &status, WNOHANG) > 0;
   read(gone);
@@ -199,6 +216,7 @@ void Host::collect(std::vector<Ended> &gone) {
   }
   read(gone);
   running = false;
+  // An agent that never began: all that came is its error message.
   if (!hasMarker)
     sayer.add(reader.rest());
   sayer.finish();
@@ -215,10 +233,13 @@ void Host::addPolled(std::vector<pollfd> &polled) const {
 }
 
 void Host::finish() {
+  // The end of its input tells the agent to end.
   if (toAgent >= 0)
     close(toAgent);
   toAgent = -1;
   using namespace std::chrono_literals;
+  // A second for that, then the connecting program is ended: ssh may wait for ever on a machine
+  // that is gone.
   for (auto waited = 0ms; running && !isGone; waited += 10ms) {
     if (waited >= 1s)
       disconnect();
@@ -227,6 +248,7 @@ void Host::finish() {
     else
       std::this_thread::sleep_for(10ms);
   }
+  // Frames that are still on their way are read, for the last lines of output.
   std::vector<Ended> nothing;
   read(nothing);
   sayer.finish();

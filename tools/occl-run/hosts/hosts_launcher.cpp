@@ -31,6 +31,8 @@ bool isOfRank(std::string_view variable) {
 
 /// 256 bits.
 std::string newSecret() {
+  // By this the ranks recognise each other on the network; made anew for each job, and never
+  // written anywhere but into their environment.
   unsigned char bytes[32];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
     return "";
@@ -43,9 +45,11 @@ std::string newSecret() {
 /// IPv4 addresses of a name, as this machine knows them.
 std::vector<std::string> addressesOf(const std::string &host) {
   std::vector<std::string> addresses;
+  // IPv4, as what agents report of themselves.
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
+  // The part behind '@' is the machine; before it is a user.
   if (getaddrinfo(host.substr(host.find('@') + 1).c_str(), nullptr, &wanted, &found) != 0)
     return addresses;
   for (const addrinfo *it = found; it; it = it->ai_next) {
@@ -103,8 +107,11 @@ void RemoteRanks::signalAll(int signal) {
 
 /// One by which the user may have meant it, if the machine has it; else the machine's first.
 std::string RemoteRanks::addressOfFirst() const {
+  // --address is the user's word for it.
   if (!options.address.empty())
     return options.address;
+  // The name that the user gave, if it resolves to an address that the machine says it has. A name
+  // like "localhost", or that of a gateway, does not.
   const auto own = hosts.front().addresses();
   for (const std::string &address : addressesOf(hosts.front().name()))
     if (std::ranges::find(own, address) != own.end())
@@ -114,15 +121,19 @@ std::string RemoteRanks::addressOfFirst() const {
 
 std::vector<std::string> RemoteRanks::environmentOf(size_t host, const std::string &address) const {
   std::vector<std::string> environment;
+  // Settings of the library go along; what says which rank a process is does not.
   for (char **it = environ; *it; ++it)
     if (std::string_view(*it).starts_with("OCCL_") && !isOfRank(*it))
       environment.emplace_back(*it);
   for (std::string &variable : storeVariables(address, hosts.front().storePort()))
     environment.push_back(std::move(variable));
+  // Behind those of this environment, so that -x replaces them.
   environment.insert(environment.end(), options.environment.begin(), options.environment.end());
   environment.push_back("OCCL_JOB=" + job);
   if (hosts.size() == 1)
     return environment; // they share memory
+  // Several machines: where rank 0 listens, a secret, and which machine each rank is on, as
+  // containers may share a host's name.
   environment.push_back(fmt::format("OCCL_COMM_ID={}:{}", address, hosts.front().port()));
   environment.push_back("OCCL_SECRET=" + secret);
   environment.push_back(fmt::format("OCCL_HOSTID={}-{}", job, host));
@@ -132,25 +143,31 @@ std::vector<std::string> RemoteRanks::environmentOf(size_t host, const std::stri
 /// When all agents are there.
 void RemoteRanks::begin(std::vector<Ended> &gone) {
   hasBegun = true;
+  // The port is rank 0's, and its machine had none free.
   if (hosts.front().port() == "0") {
     gone.push_back(
         {fmt::format("host '{}' has no free port", hosts.front().name()), 1, false, true});
     return;
   }
   const std::string address = addressOfFirst();
+  // All get the same address, though each may know the machine by another.
   for (size_t i = 0; i < hosts.size(); ++i)
     hosts[i].send(environmentOf(i, address));
 }
 
 void RemoteRanks::collect(std::vector<Ended> &gone) {
+  // Everything that has happened at the hosts; the rest is for the time before the job begins.
   for (Host &host : hosts)
     host.collect(gone);
   if (hasBegun)
     return;
+  // The ranks start together: one machine that is missing would let the others wait until their own
+  // time-outs.
   if (!isAwaited())
     return std::ranges::all_of(hosts, &Host::isRunning) ? begin(gone) : void();
   if (Clock::now() < startDeadline)
     return;
+  // Whatever happens later, the deadline is over.
   hasBegun = true;
   for (const Host &host : hosts)
     if (host.isAwaited())

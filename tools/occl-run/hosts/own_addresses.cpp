@@ -17,6 +17,7 @@ std::vector<std::string> ownAddresses() {
   if (getifaddrs(&list) != 0)
     return addresses;
   for (const ifaddrs *it = list; it; it = it->ifa_next) {
+    // IPv4 addresses of interfaces that are up; loopback reaches nobody else.
     if (!it->ifa_addr || it->ifa_addr->sa_family != AF_INET || !(it->ifa_flags & IFF_UP) ||
         (it->ifa_flags & IFF_LOOPBACK))
       continue;
@@ -30,6 +31,7 @@ std::vector<std::string> ownAddresses() {
     std::istringstream words(connection);
     std::string client, clientPort, server;
     words >> client >> clientPort >> server;
+    // The address by which ssh came here certainly reaches this machine, so it goes first.
     const auto found = std::ranges::find(addresses, server);
     if (found != addresses.end())
       std::rotate(addresses.begin(), found, found + 1);

@@ -12,6 +12,7 @@ constexpr uint32_t kMostSlots = 1024;
 
 /// "host:slots", "[address]:slots"; false if it is none.
 bool readPlace(const std::string &text, Place &place) {
+  // IPv6 addresses have colons themselves, so they are in brackets.
   const bool hasBrackets = text.starts_with('[');
   const size_t end = hasBrackets ? text.find(']') : text.find(':');
   place.host =
@@ -23,6 +24,7 @@ bool readPlace(const std::string &text, Place &place) {
   if (place.host.empty() || place.host.starts_with('-') ||
       place.host.find_first_of(" \t\n'\"\\$`;&|<>()") != std::string::npos)
     return false;
+  // Without a number of slots: one, or as many as needed.
   if (rest.empty())
     return true;
   const char *last = rest.data() + rest.size();
@@ -47,6 +49,7 @@ void fillInTurn(std::vector<Place> &places, uint32_t numRanks) {
 } // namespace
 
 std::vector<Place> placeRanks(const std::string &hosts, uint32_t numRanks, std::string &problem) {
+  // "a,b:4": names, with at most so many ranks each.
   std::vector<Place> places;
   std::istringstream items(hosts);
   for (std::string item; std::getline(items, item, ',');) {
@@ -58,10 +61,13 @@ std::vector<Place> placeRanks(const std::string &hosts, uint32_t numRanks, std::
     }
     places.push_back(place);
   }
+  // With slots anywhere in the list, machines are filled one after the other; without, ranks are
+  // shared out evenly.
   const bool haveSlots = std::ranges::any_of(places, [](const Place &it) { return it.slots > 0; });
   uint32_t numSlots = 0;
   for (const Place &place : places)
     numSlots += std::max(place.slots, 1u);
+  // Without -n, one rank a slot.
   if (numRanks == 0)
     numRanks = numSlots;
   if (places.empty())
@@ -71,7 +77,9 @@ std::vector<Place> placeRanks(const std::string &hosts, uint32_t numRanks, std::
   if (!problem.empty())
     return {};
   haveSlots ? fillInTurn(places, numRanks) : shareOut(places, numRanks);
+  // Machines that get no rank are not connected to.
   std::erase_if(places, [](const Place &place) { return place.numRanks == 0; });
+  // Consecutive numbers on each machine: group-wise plans rely on neighbours being near.
   for (size_t i = 1; i < places.size(); ++i)
     places[i].firstRank = places[i - 1].firstRank + places[i - 1].numRanks;
   return places;

@@ -31,10 +31,13 @@ std::optional<std::string> FrameReader::takeUntilMarker() {
 
 std::optional<Frame> FrameReader::next() {
   std::array<uint32_t, 3> head;
+  // Frames may come in pieces, and several at once.
   if (broken || pending.size() < sizeof head)
     return std::nullopt;
   std::memcpy(head.data(), pending.data(), sizeof head);
   const auto [kind, rank, bytes] = head;
+  // A frame that cannot be one means that the stream is out of step; nothing behind it can be
+  // trusted.
   broken = kind < static_cast<uint32_t>(FrameKind::Job) ||
            kind > static_cast<uint32_t>(FrameKind::Ended) || bytes > kMostBytes;
   if (broken || pending.size() - sizeof head < bytes)
@@ -75,6 +78,8 @@ std::string encodeJob(const JobOnHost &job) {
 
 std::optional<JobOnHost> decodeJob(std::string_view text) {
   const std::vector<std::string> list = decodeList(text);
+  // Five fixed fields, the last of which says how many variables follow; the rest is the command,
+  // which has one word at least.
   constexpr size_t kFixed = 5;
   const uint64_t numVariables = list.size() > kFixed ? numberIn(list[kFixed - 1]) : 0;
   if (list.size() <= kFixed || list.size() - kFixed <= numVariables)

@@ -57,6 +57,7 @@ private:
 
 bool LocalRanks::startRank(uint32_t rank, const sigset_t &inherited) {
   Child &child = children[rank];
+  // A command, or a function in the child: measurements run in a copy of this program.
   ProcessStart process;
   process.command = options.command;
   process.body = [&] { return options.body(rank); };
@@ -67,6 +68,7 @@ bool LocalRanks::startRank(uint32_t rank, const sigset_t &inherited) {
   process.signals = inherited;
   // Asks for a report, which what makes no communicator, or none yet, must survive.
   process.ignored = {SIGUSR1};
+  // With a pipe each; without tags the ranks write to the terminal themselves.
   if (options.tagOutput) {
     child.output = std::make_unique<Output>(rank, STDOUT_FILENO);
     child.errors = std::make_unique<Output>(rank, STDERR_FILENO);
@@ -74,6 +76,7 @@ bool LocalRanks::startRank(uint32_t rank, const sigset_t &inherited) {
     process.errors = child.errors->pipe.writeEnd();
   }
   const StartedProcess started = startProcess(process);
+  // The parent's copies of the write ends have to go, or the pipes would never end.
   if (options.tagOutput) {
     child.output->pipe.closeWriteEnd();
     child.errors->pipe.closeWriteEnd();
@@ -108,6 +111,7 @@ void LocalRanks::signalAll(int signal) {
 }
 
 void LocalRanks::collect(std::vector<Ended> &gone) {
+  // Output before ends, so that messages of a failed rank are shown first.
   forward();
   for (uint32_t rank = 0; rank < children.size(); ++rank) {
     Child &child = children[rank];

@@ -59,6 +59,8 @@ void redirect(int from, int to) {
 } // namespace
 
 StartedProcess startProcess(const ProcessStart &start) {
+  // The child reports through this pipe why it could not execute the command; if it could,
+  // close-on-exec closes it, and nothing is read.
   int errorPipe[2];
   if (pipe2(errorPipe, O_CLOEXEC) != 0)
     return {-1, fmt::format("cannot start a process: {}", std::strerror(errno))};
@@ -71,6 +73,7 @@ StartedProcess startProcess(const ProcessStart &start) {
       _exit(1);
     become(start, errorPipe[1]);
   }
+  // close() and others below may change errno.
   const int forkError = errno;
   close(errorPipe[1]);
   Refusal refusal;
@@ -82,6 +85,7 @@ StartedProcess startProcess(const ProcessStart &start) {
     return {-1, fmt::format("cannot start a process: {}", std::strerror(forkError))};
   if (refusal.error == 0)
     return {pid, ""};
+  // The child that could not execute the command has ended, or is about to.
   waitpid(pid, nullptr, 0);
   return {-1, fmt::format("cannot {} '{}': {}", refusal.isOfFolder ? "work in" : "run",
                           refusal.isOfFolder ? start.folder : start.command[0],

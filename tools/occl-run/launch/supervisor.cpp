@@ -52,6 +52,7 @@ void Supervisor::fail(int status) {
 void Supervisor::ended(const Ended &it) {
   if (it.result == 0)
     return;
+  // The first failure is the cause; the others follow from it, and would hide it.
   if (result == 0)
     fmt::print(stderr, "occl-run: {}\n", it.text);
   fail(it.result);
@@ -60,6 +61,7 @@ void Supervisor::ended(const Ended &it) {
 }
 
 void Supervisor::reap() {
+  // All that have ended so far are looked at together, so that the cause can be chosen among them.
   std::vector<Ended> gone;
   ranks.collect(gone);
   const auto wasKilled = [](const Ended &it) { return it.wasKilled; };
@@ -70,6 +72,7 @@ void Supervisor::reap() {
     std::this_thread::sleep_for(kUntilKilledAreGone);
     ranks.collect(gone);
   }
+  // A rank that was killed is the cause of what others report; its message comes first.
   std::ranges::stable_partition(gone, wasKilled);
   for (const Ended &it : gone)
     ended(it);
@@ -79,8 +82,11 @@ void Supervisor::handleSignals() {
   signalfd_siginfo info;
   while (read(signals, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD)
+      // Ends of children are noticed by the loop.
       continue;
     ranks.signalAll(static_cast<int>(info.ssi_signo));
+    // SIGUSR1 asks for reports and ends nothing; the others are passed on, and are this program's
+    // end, as a shell expects it: 128 + signal.
     if (info.ssi_signo != SIGUSR1)
       fail(128 + static_cast<int>(info.ssi_signo));
   }
@@ -95,10 +101,12 @@ void Supervisor::enforceGrace() {
 }
 
 void Supervisor::waitForEvent() {
+  // Signals, output, and the next deadline: whatever comes first.
   std::vector<pollfd> polled = {{signals, POLLIN, 0}};
   ranks.addPolled(polled);
   auto left = ranks.patience();
   if (nextBlow) {
+    // Rounded up and not below 0, which would wait for ever.
     const auto untilBlow =
         std::max(std::chrono::ceil<std::chrono::milliseconds>(*nextBlow - Clock::now()),
                  std::chrono::milliseconds(0));
@@ -108,16 +116,20 @@ void Supervisor::waitForEvent() {
 }
 
 int Supervisor::run() {
+  // Blocked before the first child is started, so that no end is missed; children get the mask as
+  // it was before.
   sigset_t watched, inherited;
   sigemptyset(&watched);
   for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &inherited);
   signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+  // 127, as shells say of what cannot be started.
   if (!ranks.start(inherited)) {
     result = 127;
     ranks.signalAll(SIGKILL);
   }
+  // Until the last rank is gone, also after a failure: none may outlive the job.
   while (ranks.anyRunning()) {
     waitForEvent();
     handleSignals();

@@ -13,8 +13,10 @@
 namespace occl::tools {
 
 void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
+  // The source and what it is compiled with; options of the plan come after these.
   app.add_option("file", options.path, "a .coll file, or IR (.mlir, .mlirbc)")->required();
   app.add_option("-D,--define", options.defines, "a parameter's value: name=value")
+      // One value each time: the next word may be a file.
       ->allow_extra_args(false);
   app.add_option("-I,--import-path", options.importPaths, "a folder in which to look for imports")
       ->type_name("PATH")
@@ -40,6 +42,7 @@ CLI::Option *addChosen(CLI::App &app, const char *name, const char *word, const 
   return app
       .add_option_function<std::string>(
           name,
+          // The word of the option for "choose", else a value that `set` takes.
           [&isChosen, set, name, word](const std::string &text) {
             isChosen = text == word;
             if (!isChosen && !set(text))
@@ -96,6 +99,7 @@ void addPipelineOptions(CLI::App &app, driver::PipelineOptions &pipeline) {
 
 /// What may also be left to the prediction.
 void addChoices(CLI::App &app, driver::CompileOptions &options, driver::AutotuneOptions &asked) {
+  // `set` returns false for what is no value; CLI11 then prints its message.
   addChosen(app, "--instances", "auto", "UINT|auto",
             "into how many parts to cut every copy and reduction, each on "
             "channels of its own; auto: as the prediction says",
@@ -134,6 +138,7 @@ void addHeaderOptions(CLI::App &app, driver::CompileOptions &options) {
 }
 
 void addDirectAccess(CLI::App &app, driver::CompileOptions &options) {
+  // The group of all ranks, whatever their number is.
   auto *direct = app.add_flag_callback(
       "--direct", [&options] { options.pipeline.directGroupSize = ~0u; },
       "let all ranks access each other's buffers: ranks that are threads of one process");

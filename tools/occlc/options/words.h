@@ -14,14 +14,17 @@ namespace occl::tools {
 template <typename Value>
 CLI::Option *addWord(CLI::App &app, const char *name, Value &value,
                      const std::vector<std::pair<std::string, Value>> &words, const char *what) {
+  // The words for messages and help, and which of them holds if the option is not given.
   std::string usual, all;
   for (const auto &[word, meaning] : words) {
     all += (all.empty() ? "" : ", ") + word;
     if (meaning == value)
       usual = word;
   }
+  // Called when the option is met; the value is the caller's.
   auto set = [&value, words, name, all](const std::string &text) {
     for (const auto &[word, meaning] : words)
+      // In any case of letters, as CLI11's own checks allow it.
       if (word == CLI::detail::to_lower(text)) {
         value = meaning;
         return;
