@@ -25,6 +25,8 @@ struct Accesses {
 
 Range rangeOf(const Program &program, const Rank &rank, Place place, uint32_t count) {
   int64_t begin = place.index;
+  // Scratch is a memory of its own. Input and output are, too, unless the program claims in place:
+  // then both are one memory, and two places in it may be the same chunk.
   if (place.kind == PlaceKind::Scratch)
     return {kScratchSpace, begin, begin + count};
   if (!program.inPlace)
@@ -48,12 +50,15 @@ void RankDependences::Lists::append(llvm::SmallVectorImpl<uint32_t> &list) {
 }
 
 RankDependences::RankDependences(const Program &program, const Rank &rank) {
+  // Who wrote each chunk last, and who has read it since, per memory.
   AccessMap<Accesses> spaces[kNumSpaces];
   llvm::SmallVector<uint32_t> before, producers;
   for (uint32_t i = 0; i < rank.steps.size(); ++i) {
     const Instruction &instruction = rank.steps[i].instruction;
     before.clear();
     producers.clear();
+    // A read comes after the last write of each chunk that it covers (read after write): the writer
+    // is one of its producers.
     for (Place place : instruction.sources) {
       if (!place.isLocal())
         continue;
@@ -67,6 +72,8 @@ RankDependences::RankDependences(const Program &program, const Rank &rank) {
                                   });
     }
     before.append(producers.begin(), producers.end());
+    // A write comes after all reads since the last write, and after that write itself if nobody
+    // read it (write after read, write after write).
     if (const Place *place = instruction.localDestination()) {
       Range range = rangeOf(program, rank, *place, instruction.count);
       spaces[range.space].forEach(range.begin, range.end,
@@ -81,6 +88,7 @@ RankDependences::RankDependences(const Program &program, const Rank &rank) {
                                     if (!readByOthers && accesses.writer != kNone)
                                       before.push_back(accesses.writer);
                                   });
+      // What is written has no readers yet.
       spaces[range.space].assign(range.begin, range.end, Accesses{i, {}});
     }
     all.append(before);

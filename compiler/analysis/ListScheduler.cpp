@@ -68,6 +68,8 @@ public:
         isTimed(timing == Timing::Predicted), states(network.connections.size()),
         numberOf(graph.allMessages().size(), kNone), awaited(graph.numSteps(), kNone),
         ready(isTimed ? graph.numSteps() : 0, 0), queueOfStep(graph.numSteps(), kNone) {
+    // One count of received messages for each receiver of a connection, as receivers of a multicast
+    // advance on their own.
     for (auto [connection, state] : llvm::zip(network.connections, states))
       state.received.assign(connection.destinations.size(), 0);
     result.order.resize(program.ranks.size());
@@ -96,6 +98,8 @@ private:
   /// Puts the steps that wait for no other one in their queues.
   void fillQueues() {
     std::vector<std::vector<Candidate>> candidates; // of each queue
+    // Only what waits for nothing starts in a queue; everything else is released by the last step
+    // that it waits for.
     for (uint32_t step = 0; step < graph.numSteps(); ++step) {
       if (waitsFor[step] != 0)
         continue;
@@ -103,6 +107,8 @@ private:
       candidates.resize(queues.size());
       candidates[queue].push_back(candidate(step));
     }
+    // Heaps are filled side by side, since for large programs most of the time of a schedule goes
+    // into them.
     support::parallelFor(queues.size(), graph.numSteps(),
                          [&](size_t i) { queues[i].fill(std::move(candidates[i])); });
   }
@@ -130,10 +136,14 @@ private:
 
   /// False if no step could run.
   bool runRound() {
+    // What was released in the round before: so all queues see the same steps, whatever the order
+    // of the loop.
     for (uint32_t step : released)
       queues[numberOfQueue(step)].push(candidate(step));
     released.clear();
     std::vector<uint32_t> ran;
+    // One step for each thread block in a round, the most urgent that can run. Those that cannot
+    // note what they wait for, and come back when that happens.
     for (Queue &queue : queues)
       while (!queue.empty()) {
         uint32_t step = queue.top().step;
@@ -153,6 +163,8 @@ private:
   /// If a message of `step` is not there or not the next, notes which one.
   bool waitsForMessage(uint32_t step) {
     llvm::ArrayRef<uint32_t> messages = graph.received(step);
+    // Messages of a connection arrive in the order in which they were sent. With several of one
+    // connection in an instruction, each counts from the one before.
     for (size_t i = 0; i < messages.size(); ++i) {
       uint32_t connection = graph.allMessages()[messages[i]].connection;
       uint32_t next = states[connection].received[slotOf(connection, step)];
@@ -169,6 +181,8 @@ private:
 
   /// If a connection has no room for a message of `step`, leaves the step there.
   bool waitsForRoom(uint32_t step) {
+    // The FIFO holds `depth` messages: more than that in flight would be a deadlock at run time, if
+    // nobody took them out.
     for (uint32_t message : graph.sent(step)) {
       uint32_t connection = graph.allMessages()[message].connection;
       if (states[connection].inFlight() < depth)
@@ -196,8 +210,11 @@ private:
   }
 
   void complete(uint32_t step) {
+    // The result is an order for each rank.
     result.order[graph.rankOf(step)].push_back(graph.positionOf(step));
     const uint64_t end = isTimed ? endOf(step) : 0;
+    // The receiver has taken its messages: the next one of each connection may be received, and the
+    // sender has room for one more.
     for (uint32_t message : graph.received(step)) {
       uint32_t connection = graph.allMessages()[message].connection;
       ConnectionState &state = states[connection];
@@ -206,10 +223,12 @@ private:
         uint64_t &freed = state.freed[state.received[slot]];
         freed = std::max(freed, end);
       }
+      // The next message may have been sent already.
       if (++state.received[slot] < state.sent.size())
         wakeReceiver(state.sent[state.received[slot]], slot);
       wakeSender(connection);
     }
+    // The sender's messages get their numbers in the connection's order, which is only now decided.
     for (uint32_t message : graph.sent(step)) {
       ConnectionState &state = states[graph.allMessages()[message].connection];
       numberOf[message] = static_cast<uint32_t>(state.sent.size());
@@ -219,6 +238,7 @@ private:
       for (uint32_t slot = 0; slot < state.received.size(); ++slot)
         wakeReceiver(message, slot);
     }
+    // The last predecessor releases a step.
     for (uint32_t successor : graph.localSuccessors(step)) {
       if (isTimed)
         ready[successor] = std::max(ready[successor], end);
@@ -238,14 +258,18 @@ private:
   /// When a step ends that runs now: what it waits for has run.
   uint64_t endOf(uint32_t step) {
     uint64_t &blockEnd = blockEnds[queueOfStep[step]];
+    // It begins when its predecessors have ended, and its thread block has.
     uint64_t begin = std::max(ready[step], blockEnd);
     for (uint32_t message : graph.sent(step)) {
       const ConnectionState &state = states[graph.allMessages()[message].connection];
+      // The message that was sent `depth` before must have been taken.
       if (state.sent.size() >= depth)
         begin = std::max(begin, state.freed[state.sent.size() - depth]);
     }
     uint64_t &blockBegin = blockBegins[queueOfStep[step]];
     blockBegin = std::min(blockBegin, begin);
+    // The makespan is the latest end; the interval is the busiest thread block's time, which bounds
+    // how soon the next tile can follow.
     blockEnd = begin + durationOf(program, network, graph.rankOf(step), instructionAt(step));
     result.makespan = std::max(result.makespan, blockEnd);
     result.interval = std::max(result.interval, blockEnd - blockBegin);
@@ -261,6 +285,7 @@ private:
   }
 
   void collectStuck() {
+    // For the message of a deadlock: those that wait for a message, and those that wait for room.
     for (uint32_t step = 0; step < graph.numSteps(); ++step)
       if (awaited[step] != kNone)
         result.stuck.push_back(step);
@@ -303,8 +328,11 @@ bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *st
 
 bool completes(const Program &program, const Network &network, uint32_t depth,
                std::vector<uint32_t> *stuck) {
+  // In their given order most programs complete, which is found out in linear time.
   if (completesInOrder(program, network, depth))
     return true;
+  // Else the program's order of messages is kept, but instructions may overtake each other as
+  // thread blocks do.
   StepGraph graph(program, network, MessageOrder::Program);
   if (!graph.isConsistent())
     return false;

@@ -67,6 +67,7 @@ template <typename Places, typename Function> void forEachMessage(Places &places
 /// Whether a place is a transfer: numTransfers may be above 0 without one.
 inline bool hasTransfers(const Program &program) {
   if (program.numTransfers == 0)
+    // After passes have merged transfers away there may be none left though the numbers go on.
     return false;
   auto isTransfer = [](const inst::Place &place) {
     return place.kind == inst::PlaceKind::Transfer;
@@ -81,6 +82,7 @@ inline bool hasTransfers(const Program &program) {
 
 /// Removes the steps whose flag is set. `erased` has a flag for each step of the rank.
 inline void eraseSteps(Rank &rank, const std::vector<bool> &erased) {
+  // Moves each step at most once: programs have millions of them.
   size_t kept = 0;
   for (size_t i = 0; i < rank.steps.size(); ++i)
     if (!erased[i]) {

@@ -25,6 +25,8 @@ std::vector<uint32_t> StepWeights::numbers() const {
 }
 
 std::optional<StepWeights> StepWeights::of(llvm::ArrayRef<uint32_t> numbers) {
+  // The order of numbers() and of the option of passes: eight numbers, then four for each way
+  // between two ranks. Passes take options as numbers only.
   if (numbers.size() < kFields || numbers[5] > 1)
     return std::nullopt;
   StepWeights result;
@@ -35,6 +37,8 @@ std::optional<StepWeights> StepWeights::of(llvm::ArrayRef<uint32_t> numbers) {
   result.send = numbers[4];
   result.fetched = numbers[5] == 1;
   result.usual = {numbers[6], numbers[7]};
+  // Ways ascend, so that they can be found by bisection; another order would not be what numbers()
+  // gives.
   llvm::ArrayRef<uint32_t> rest = numbers.drop_front(kFields);
   for (; rest.size() >= kFieldsOfWay; rest = rest.drop_front(kFieldsOfWay)) {
     RankWay way = {rest[0], rest[1], {rest[2], rest[3]}};
@@ -42,6 +46,7 @@ std::optional<StepWeights> StepWeights::of(llvm::ArrayRef<uint32_t> numbers) {
       return std::nullopt;
     result.ways.push_back(way);
   }
+  // Numbers left over mean that the list is cut off.
   return rest.empty() ? std::optional(std::move(result)) : std::nullopt;
 }
 

@@ -11,6 +11,9 @@ void Simulation::look(Block &block) {
 }
 
 bool Simulation::isCertain(Block &block) {
+  // Three kinds of things to wait for, in the order of the instruction: messages, room for
+  // messages, dependencies. As soon as one is not certain, the block has been noted there and is
+  // woken.
   uint32_t index = nextOf(block);
   const plan::Instruction &instruction = plan.instructions[index];
   auto sources = plan.sourcesOf(instruction), destinations = plan.destinationsOf(instruction);
@@ -49,17 +52,23 @@ void Simulation::delayUntil(Block &block, Picoseconds time, Wait wait, uint32_t 
 }
 
 bool Simulation::checkSource(Block &block, const plan::Operand &operand, uint32_t earlier) {
+  // What is in memory is there; what is unordered would be a race, and the plan is verified.
   if (operand.kind != plan::OperandKind::Connection)
     return true;
   if (plan.connections[operand.index].isCounter)
     return checkCounter(block, operand.index);
+  // The message's number at this end: those received before, and those that the same instruction
+  // receives in front of it.
   uint32_t destination = network.destinationOf(operand.index, block.rank);
   ConnectionEnd &end = network.receiverAt(destination);
   uint64_t number = end.count + earlier;
   if (network.senderOf(operand.index).count <= number) {
+    // Not sent yet, so its time is not known: the sender wakes the block.
     end.waiting = indexOf(block);
     return false;
   }
+  // The time is known as soon as the sender has begun: first and last slice arrive one latency
+  // after they leave.
   const Message &message = network.message(operand.index, number);
   Picoseconds latency = costs.messageLatency(network.latencyTo(destination));
   delayUntil(block, message.first + latency, Wait::Message, message.sender);
@@ -68,12 +77,15 @@ bool Simulation::checkSource(Block &block, const plan::Operand &operand, uint32_
 }
 
 bool Simulation::checkCounter(Block &block, uint32_t connection) {
+  // A wait for 0 is none.
   uint64_t wanted = plan.instructions[nextOf(block)].value;
   if (wanted == 0)
     return true;
   const std::vector<Signal> &signals = network.signalsOf(connection);
   uint32_t destination = network.destinationOf(connection, block.rank);
+  // Signals are counted on over all tiles, so the number wanted grows with the tile.
   uint64_t number = block.tile * network.signalsPerTile(connection) + wanted;
+  // The last signal that it waits for has not been given.
   if (signals.size() < number) {
     network.receiverAt(destination).waiting = indexOf(block);
     return false;
@@ -85,13 +97,17 @@ bool Simulation::checkCounter(Block &block, uint32_t connection) {
 }
 
 bool Simulation::checkDestination(Block &block, const plan::Operand &operand, uint32_t earlier) {
+  // Buffers have room; a signal overwrites a number and never waits.
   if (operand.kind != plan::OperandKind::Connection || plan.connections[operand.index].isCounter)
     return true;
   ConnectionEnd &end = network.senderOf(operand.index);
   uint64_t number = end.count + earlier;
+  // The first messages find the FIFO empty.
   if (number < network.capacity())
     return true;
   const Message &before = network.message(operand.index, number);
+  // Its place is taken by the message `capacity` before it, until the last receiver has consumed
+  // that.
   if (before.consumers < plan.connections[operand.index].numDestinations) {
     end.waiting = indexOf(block);
     return false;
@@ -101,11 +117,13 @@ bool Simulation::checkDestination(Block &block, const plan::Operand &operand, ui
 }
 
 bool Simulation::checkDependency(Block &block, const plan::Dependency &dependency) {
+  // The instruction depended upon is counted over all tiles of its thread block.
   const plan::RankPlan &rank = plan.ranks[block.rank];
   uint32_t index = rank.firstThreadBlock + dependency.threadBlock;
   const plan::ThreadBlock &other = plan.threadBlocks[index];
   uint64_t needed = block.tile * other.numInstructions + dependency.instruction + 1;
   Block &awaited = blocks[index];
+  // A heap by number: when the other block advances, those that wait for the least are woken first.
   if (awaited.begun < needed) {
     awaited.dependents.emplace_back(needed, indexOf(block));
     std::push_heap(awaited.dependents.begin(), awaited.dependents.end(), std::greater<>());

@@ -12,6 +12,7 @@ Network::Network(const plan::Plan &plan, const topology::Topology &topology)
       numSignals(plan.connections.size()), senders(plan.connections.size()),
       receivers(plan.destinations.size()), latencies(plan.destinations.size()),
       resourcesOf(plan.destinations.size(), {kNobody, kNobody}) {
+  // Links and ports first, then one server for the memory of each node: an index tells which it is.
   for (const topology::Resource &resource : topology.resources())
     servers.push_back({resource.bandwidth});
   firstMemory = static_cast<uint32_t>(servers.size());
@@ -29,6 +30,7 @@ support::Expected<Network> Network::make(const plan::Plan &plan,
                                   std::to_string(topology.numRanks()));
   // More would be gigabytes of state.
   constexpr uint64_t kMaxMessages = 1u << 25;
+  // Checked before anything of that size is allocated.
   if (plan.connections.size() * std::bit_ceil(plan.depth) > kMaxMessages)
     return support::Status::error("the plan has too many connections to be simulated at depth " +
                                   std::to_string(plan.depth));
@@ -45,9 +47,11 @@ std::optional<std::string> Network::missing(uint32_t from, uint32_t to) const {
 }
 
 std::optional<std::string> Network::addRoutes() {
+  // A multicast has a way to each of its destinations, with a latency of its own.
   for (const plan::Connection &connection : plan.connections)
     for (uint32_t i = 0; i < connection.numDestinations; ++i) {
       uint32_t index = connection.firstDestination + i, to = plan.destinations[index];
+      // Several links or ports between two ranks are shared out by channel.
       std::optional<topology::Route> way =
           topology.route(connection.source, to, connection.channel);
       if (!way)
@@ -63,6 +67,7 @@ std::optional<std::string> Network::checkPeers() const {
   for (uint32_t r = 0; r < plan.numRanks; ++r)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
       for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+        // Direct accesses need a way between ranks, too, though they have no connection.
         if (instruction.opcode != plan::Opcode::LoadReduceStore)
           continue;
         for (const plan::Operand &operand : plan.sourcesOf(instruction))
@@ -95,6 +100,7 @@ Picoseconds Network::transfer(uint32_t destination, Picoseconds begin, uint64_t 
                               Picoseconds latest, uint32_t &slowest) {
   if (bytes == 0)
     return latest;
+  // Each resource of the way serves by itself, one transfer after the other; the slowest decides.
   for (uint32_t resource : resourcesOf[destination])
     if (resource != kNobody)
       latest = serve(resource, begin, bytes, latest, slowest);

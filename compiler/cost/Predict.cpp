@@ -21,12 +21,14 @@ support::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
 }
 
 Bounds boundsOf(const Prediction &prediction) {
+  // The link that is busy longest.
   Bounds bounds;
   for (const ResourceUse &use : prediction.resources)
     if (use.busy > bounds.busiestResource) {
       bounds.busiestResource = use.busy;
       bounds.resource = use.name;
     }
+  // Only some tiles were simulated; the blocks' times are scaled to all of them.
   double scale =
       static_cast<double>(prediction.tiles) / static_cast<double>(prediction.simulatedTiles);
   for (uint32_t i = 0; i < prediction.blocks.size(); ++i) {

@@ -17,6 +17,8 @@ Picoseconds durationOf(uint64_t bytes, BytesPerSecond bandwidth) {
 
 OperandCounts countOperands(const plan::Plan &plan, const plan::Instruction &instruction,
                             uint32_t rank) {
+  // Three kinds of sources and destinations, which cost differently: messages, own memory, memory
+  // of peers.
   OperandCounts counts;
   for (const plan::Operand &operand : plan.sourcesOf(instruction)) {
     bool isMessage = operand.kind == plan::OperandKind::Connection;
@@ -39,9 +41,11 @@ namespace {
 
 /// Whether there are messages, and each finds room on its connection whenever it is sent.
 bool everyMessageHasRoom(const plan::Plan &plan) {
+  // The runtime rounds the depth up to a power of two.
   const uint32_t depth = std::bit_ceil(std::max(plan.depth, 1u));
   std::vector<uint32_t> sent(plan.connections.size());
   bool hasRoom = true, isAny = false;
+  // If a connection never carries more messages than it holds, no sender ever waits for a credit.
   for (const plan::Instruction &instruction : plan.instructions)
     for (const plan::Operand &operand : plan.destinationsOf(instruction))
       if (operand.kind == plan::OperandKind::Connection &&
@@ -60,8 +64,10 @@ bool hasMessages(const plan::Plan &plan) {
 } // namespace
 
 Execution executionOf(const plan::Plan &plan, const topology::Costs &costs, uint64_t bytes) {
+  // Only LL and LL128 on GPUs are executed in flagged packets, and only if there are messages.
   if (plan.protocol == plan::Protocol::Simple || costs.lines.tileBytes == 0 || !hasMessages(plan))
     return Execution::Tiles;
+  // The largest message decides: run-to-completion kernels take small ones in one go.
   uint64_t largest = 1;
   for (const plan::Instruction &instruction : plan.instructions)
     largest = std::max<uint64_t>(largest, instruction.count);
@@ -94,20 +100,26 @@ uint64_t StepCosts::wireBytes(uint64_t bytes) const {
 }
 
 Picoseconds StepCosts::busy(const OperandCounts &operands, uint64_t bytes) const {
+  // Bytes over the wire, bytes read and written in own memory, bytes pushed to and pulled from
+  // peers: each has a bandwidth of its own.
   uint64_t wire = wireBytes(bytes);
   uint64_t read = bytes * operands.localSources, write = bytes * operands.localDestinations;
   uint64_t push = bytes * operands.peerDestinations, pull = bytes * operands.peerSources;
   Picoseconds lines = 0;
+  // Hosts: a receiver copies out of the sender's memory, and the sender writes into its own.
   if (costs.fetched) {
     pull += wire * operands.messageSources;
     write += wire * operands.messageDestinations;
   } else if (execution != Execution::Tiles) {
+    // GPUs with packets: senders and receivers go through flagged lines, whose speed is one number.
     lines =
         durationOf(wire * (operands.messageSources + operands.receivers), costs.lines.bandwidth);
   } else {
+    // GPUs with tiles: a receiver reads from its own FIFO, a sender pushes to each receiver.
     read += wire * operands.messageSources;
     push += wire * operands.receivers;
   }
+  // Each slice costs an overhead, the rest is bandwidth.
   return costs.instruction * costs.slices + durationOf(read, costs.read) +
          durationOf(write, costs.write) + durationOf(push, costs.push) +
          durationOf(pull, costs.pull) + lines;

@@ -7,6 +7,8 @@ namespace occl::cost {
 /// With at most `decimals` digits behind the point, and no zeros at their end.
 static std::string shortest(double value, int decimals) {
   char text[64];
+  // Digits are cut off at the end and not by rounding to fewer: 1.50 becomes 1.5, and 100 stays
+  // 100.
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
   std::string result = text;
   while (result.find('.') != result.npos && (result.back() == '0' || result.back() == '.')) {
@@ -19,6 +21,7 @@ static std::string shortest(double value, int decimals) {
 }
 
 std::string timeText(Picoseconds time) {
+  // Below a microsecond, whole nanoseconds: predictions are not more exact than that.
   auto value = static_cast<double>(time);
   if (time < topology::kMicrosecond)
     return shortest(value / static_cast<double>(topology::kNanosecond), 0) + " ns";
@@ -28,6 +31,7 @@ std::string timeText(Picoseconds time) {
   } units[] = {{topology::kSecond, "s"},
                {1000 * topology::kMicrosecond, "ms"},
                {topology::kMicrosecond, "us"}};
+  // From the largest unit down: the first in which the number is at least 1.
   for (const auto &entry : units)
     if (time >= entry.unit) {
       char text[64];

@@ -23,6 +23,8 @@ public:
 
   /// The end of the value that begins here; goes behind it, and the blanks that follow.
   size_t skipValue() {
+    // Containers are skipped by counting brackets, as the text is known to be JSON, or nearly so:
+    // this looks for places to show, and checks nothing.
     size_t depth = 0;
     do {
       if (isAt('"'))
@@ -62,6 +64,8 @@ private:
   /// A bracket, or everything up to what ends a number or word.
   void skipBesidesStrings(size_t &depth) {
     char c = text[at];
+    // One character at a time is enough for brackets and what stands between them; a number or word
+    // is taken to its end.
     if (c == '{' || c == '[') {
       ++depth;
       ++at;
@@ -84,6 +88,7 @@ private:
 
 /// Goes to the value of a member of the object here. Where its key begins, if there is one.
 std::optional<size_t> enterMember(Scanner &scanner, std::string_view name) {
+  // Member by member, over values of any kind, until the key is found.
   if (!scanner.take('{'))
     return std::nullopt;
   while (scanner.isAt('"')) {
@@ -102,6 +107,7 @@ std::optional<size_t> enterMember(Scanner &scanner, std::string_view name) {
 
 /// Goes to an element of the array here.
 std::optional<size_t> enterElement(Scanner &scanner, size_t index) {
+  // Elements have no keys: so many are skipped.
   if (!scanner.take('['))
     return std::nullopt;
   for (size_t i = 0; i < index; ++i) {
@@ -137,6 +143,8 @@ std::optional<JsonSpan> findInJson(std::string_view text, std::string_view path)
     return std::nullopt;
   size_t begin = scanner.position();
   Scanner value = scanner;
+  // Step by step along the path, as far as it leads: if the rest is missing, the last value found
+  // is shown.
   while (!path.empty()) {
     std::optional<size_t> next = enter(scanner, path);
     if (!next)

@@ -20,17 +20,20 @@ static std::string pathOf(const plan::Place &place) {
 }
 
 Report reportOf(const plan::Plan &plan, const plan::VerifyError &error, const std::string &path) {
+  // The source line if there is one: the plan is made from it, and that is where people look.
   Report report;
   report.code = nameOf(error.code);
   report.message = error.message;
   report.range = rangeOf(plan, error.location);
   if (!report.range)
     report.range = Range{.file = path};
+  // Without a source line, the file as a whole.
   if (error.place)
     report.context = {{"rank", error.place->rank},
                       {"threadBlock", error.place->threadBlock},
                       {"instruction", error.place->instruction}};
   if (error.mode)
+    // Notes in the order of reading: when it fails, then the witness.
     report.notes.push_back({std::nullopt, *error.mode == plan::AliasMode::InPlace
                                               ? "when called in place"
                                               : "when called out of place"});
@@ -52,11 +55,15 @@ static std::optional<Range> besidePlan(std::optional<Range> source, const std::s
 
 Report reportInFile(const plan::Plan &plan, const plan::VerifyError &error, const std::string &path,
                     SourceText &files) {
+  // In a plan file, places of instructions are better known than source lines, which may be
+  // elsewhere.
   Report report = reportOf(plan, error, path);
   size_t first = report.notes.size() - error.witness.size();
+  // The witness's notes are the last ones.
   for (size_t i = 0; i < error.witness.size(); ++i)
     if (const std::optional<plan::Place> &place = error.witness[i].place)
       report.notes[first + i].range = files.jsonPlace(path, pathOf(*place));
+  // The instruction at fault, or the field; a cycle of waits has no single place.
   std::string at = error.place ? pathOf(*error.place) : error.path;
   std::optional<Range> inFile;
   if (!at.empty())
@@ -64,6 +71,7 @@ Report reportInFile(const plan::Plan &plan, const plan::VerifyError &error, cons
   else if (!error.witness.empty())
     inFile = report.notes[first].range; // of a cycle, any place will do
   report.range = inFile.value_or(Range{.file = path});
+  // The source line is a note then.
   if (auto source = besidePlan(rangeOf(plan, error.location), path, files))
     report.notes.push_back({source, "it comes from here"});
   return report;
@@ -92,6 +100,7 @@ static std::string unknownKey(std::string_view message) {
 Report reportOfReading(const std::string &message, const std::string &path, SourceText &files) {
   Report report;
   std::string_view text = message;
+  // " [E352]" at the end of the message is its code.
   if (text.size() > 7 && text.ends_with("]") && text.substr(text.size() - 7).starts_with(" [E")) {
     report.code = text.substr(text.size() - 5, 4);
     text.remove_suffix(7);
@@ -100,6 +109,8 @@ Report reportOfReading(const std::string &message, const std::string &path, Sour
     text.remove_prefix(path.size() + 2);
   report.message = text;
   report.range = Range{.file = path};
+  // The reader's messages begin with a place: a path into the JSON, or a byte of the CBOR or of the
+  // text.
   if (auto place = takePlace(text, "at ")) {
     std::string at = *place == "the top" ? "" : std::string(*place);
     if (auto range = files.jsonPlace(path, at + unknownKey(text)))
@@ -107,6 +118,7 @@ Report reportOfReading(const std::string &message, const std::string &path, Sour
   } else if (auto byte = takePlace(text, "byte ")) {
     size_t offset = 0;
     std::from_chars(byte->data(), byte->data() + byte->size(), offset);
+    // Only of a text a byte leads to a line; of CBOR there is none to show.
     bool isText = report.code == "E352";
     if (isText && offset > 0)
       report.range = files.byteAt(path, offset - 1).value_or(*report.range);

@@ -17,6 +17,8 @@ static Json toJson(const Range &range) {
 }
 
 std::string toJson(const Report &report) {
+  // The order of members is that of reading: what it is, then where, then notes. Empty ones are
+  // left out.
   Json json = {{"severity", report.severity == Severity::Error ? "error" : "warning"}};
   if (!report.code.empty())
     json["code"] = report.code;

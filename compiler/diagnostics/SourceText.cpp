@@ -23,6 +23,7 @@ std::string withoutMark(std::string text) {
 std::optional<std::string> readFile(const std::string &path) {
   std::error_code problem;
   if (!std::filesystem::is_regular_file(path, problem))
+    // What is named in a plan file may be anything; devices are not opened.
     return std::nullopt;
   uintmax_t size = std::filesystem::file_size(path, problem);
   if (problem || size > SourceText::kMaxFileBytes)
@@ -40,6 +41,8 @@ bool isBlank(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
 /// The end of the names, dots and brackets that follow each other from `begin` on.
 size_t endOfExpression(std::string_view text, size_t begin) {
+  // Places of the IR have a begin only. The expression that begins there is what its first word and
+  // the brackets behind it are.
   size_t depth = 0, end = begin;
   for (size_t i = begin; i < text.size(); ++i) {
     char c = text[i];
@@ -63,6 +66,7 @@ size_t endOfExpression(std::string_view text, size_t begin) {
 } // namespace
 
 const SourceText::File &SourceText::open(const std::string &name) {
+  // Each file is read once, also if it cannot be read: errors may point into it often.
   auto [found, isNew] = files.try_emplace(name);
   File &file = found->second;
   if (!isNew)
@@ -72,6 +76,7 @@ const SourceText::File &SourceText::open(const std::string &name) {
   if (!text)
     return file;
   file.text = std::move(*text);
+  // Where lines begin, so that a line and column are found by bisection.
   file.lineStarts.push_back(0);
   for (size_t i = 0; i < file.text.size(); ++i)
     if (file.text[i] == '\n')
@@ -101,6 +106,7 @@ Range SourceText::rangeOf(const std::string &name, const File &file, size_t begi
 }
 
 Range SourceText::withEnd(Range range) {
+  // It has an end already, or there is no line.
   if (range.line == 0 || range.endLine != range.line || range.endColumn != range.column)
     return range;
   const File &file = open(range.file);

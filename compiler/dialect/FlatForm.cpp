@@ -17,6 +17,8 @@ Attribute toAttribute(MLIRContext *context, const FlatForm &flat) {
 }
 
 LogicalResult fromAttribute(FlatForm &flat, Attribute attribute, EmitError emitError) {
+  // The generic textual form is what people and other tools write, so everything about it may be
+  // wrong.
   auto dictionary = dyn_cast_or_null<DictionaryAttr>(attribute);
   auto numbers = dictionary ? dictionary.getAs<DenseI64ArrayAttr>(kNumbers) : nullptr;
   auto locations = dictionary ? dictionary.getAs<ArrayAttr>(kLocations) : nullptr;
@@ -52,6 +54,7 @@ static LogicalResult readList(DialectBytecodeReader &reader,
 }
 
 LogicalResult read(DialectBytecodeReader &reader, FlatForm &flat) {
+  // The attribute's two parts as bytecode: locations first, since numbers refer to them.
   auto readLocation = [&]() -> LogicalResult {
     Attribute location;
     if (failed(reader.readAttribute(location)))
@@ -59,6 +62,7 @@ LogicalResult read(DialectBytecodeReader &reader, FlatForm &flat) {
     flat.locations.push_back(location);
     return success();
   };
+  // Signed, with a length that grows with the number: most numbers take a byte.
   auto readNumber = [&]() -> LogicalResult {
     int64_t number = 0;
     if (failed(reader.readSignedVarInt(number)))

@@ -58,6 +58,7 @@ public:
 
   /// The next number, which is a T of at most `most`.
   template <typename T> T next(int64_t most = std::numeric_limits<T>::max()) {
+    // Once failed, always failed: the caller asks at the end, and reads zeros until then.
     failed |= rest.empty() || rest.front() < int64_t{std::numeric_limits<T>::min()} ||
               rest.front() > most;
     if (failed)

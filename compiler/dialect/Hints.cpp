@@ -26,8 +26,12 @@ static LogicalResult verifyBlock(Operation *op, size_t record, int32_t block) {
 }
 
 LogicalResult verifyHints(Operation *op, llvm::ArrayRef<int32_t> hints) {
+  // Records have a fixed number of fields, one after the other, so that the attribute is a plain
+  // list of numbers.
   if (hints.size() % kHintFields != 0)
     return op->emitOpError("has hints that end in the middle of one");
+  // A hint is a wish, but numbers that no plan can have are an error here, where the source is
+  // known.
   for (size_t i = 0; i < hints.size() / kHintFields; ++i) {
     HintRecord record = hintAt(hints, static_cast<int32_t>(i));
     if (record.parallel < 1 || record.parallel > static_cast<int32_t>(plan::limits::kMaxChannels))

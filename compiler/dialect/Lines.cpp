@@ -8,11 +8,14 @@ namespace occl::dialect {
 
 ParseResult LineParser::parse(
     llvm::function_ref<LocationAttr *(llvm::StringRef mnemonic, llvm::SMLoc where)> parseLine) {
+  // One line for each element: an optional name, a mnemonic, what belongs to it, an optional
+  // location.
   if (parser.parseLBrace())
     return failure();
   for (uint32_t position = 0; failed(parser.parseOptionalRBrace()); ++position) {
     if (parseOwnName(position))
       return failure();
+    // The place of the mnemonic is the element's location if the text gives none.
     const llvm::SMLoc where = parser.getCurrentLocation();
     llvm::StringRef mnemonic;
     if (parser.parseKeyword(&mnemonic))
@@ -27,6 +30,7 @@ ParseResult LineParser::parse(
 ParseResult LineParser::parseOwnName(uint32_t position) {
   const llvm::SMLoc where = parser.getCurrentLocation();
   OpAsmParser::UnresolvedOperand name;
+  // A line without name cannot be referred to, which is allowed.
   OptionalParseResult hasName = parser.parseOptionalOperand(name, /*allowResultNumber=*/false);
   if (!hasName.has_value())
     return success();
@@ -50,6 +54,7 @@ ParseResult LineParser::parseLocation(llvm::SMLoc mnemonic, LocationAttr &locati
 }
 
 ParseResult LineParser::parseNames(llvm::SmallVectorImpl<uint32_t> &positions) {
+  // Only earlier lines have names, so the text cannot express a cycle.
   return parser.parseCommaSeparatedList([&]() -> ParseResult {
     const llvm::SMLoc where = parser.getCurrentLocation();
     OpAsmParser::UnresolvedOperand name;

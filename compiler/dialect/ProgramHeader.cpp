@@ -31,6 +31,7 @@ std::optional<plan::Protocol> parseProtocol(llvm::StringRef name) {
 
 LogicalResult verifyRange(EmitError emitError, const ProgramHeader &header, int32_t rank,
                           plan::OperandKind buffer, int32_t index, int32_t count) {
+  // Written so that nothing can overflow: `count` is compared with what is left of the buffer.
   if (rank < 0 || rank >= header.numRanks)
     return emitError() << "names rank " << rank << " of " << header.numRanks << " ranks";
   if (count < 1)
@@ -57,6 +58,9 @@ static LogicalResult verifySizes(Operation *op, const ProgramHeader &header, llv
 
 /// `requirements` is well-formed and names chunks that exist.
 static LogicalResult verifyRequirements(Operation *op, const ProgramHeader &header) {
+  // Four numbers (rank, output chunk, count, number of contributions) and two for each
+  // contribution, one requirement after the other. The number of contributions is checked before it
+  // is used to skip them.
   auto emitError = [&] { return op->emitOpError(); };
   llvm::ArrayRef<int32_t> rest = header.requirements;
   while (!rest.empty()) {
@@ -76,6 +80,7 @@ static LogicalResult verifyRequirements(Operation *op, const ProgramHeader &head
 }
 
 static LogicalResult verifyOptions(Operation *op, const ProgramHeader &header) {
+  // What has a range by the plan's limits is checked here, so that passes need not.
   if (header.parameterNames.size() != header.parameterValues.size())
     return op->emitOpError() << "has " << header.parameterNames.size() << " parameter names and "
                              << header.parameterValues.size() << " values";
@@ -87,6 +92,7 @@ static LogicalResult verifyOptions(Operation *op, const ProgramHeader &header) {
   if (header.channel < -1 || header.channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
     return op->emitOpError() << "needs a channel below " << plan::limits::kMaxChannels
                              << " or -1, got " << header.channel;
+  // Sizes are unsigned; the attribute holds them as signed bits.
   if (static_cast<uint64_t>(header.minBytes) > static_cast<uint64_t>(header.maxBytes))
     return op->emitOpError() << "is meant for at least " << static_cast<uint64_t>(header.minBytes)
                              << " and at most " << static_cast<uint64_t>(header.maxBytes)
@@ -97,6 +103,8 @@ static LogicalResult verifyOptions(Operation *op, const ProgramHeader &header) {
 }
 
 LogicalResult verifyHeader(Operation *op, const ProgramHeader &header) {
+  // From sizes to what refers to them: requirements name ranks and chunks, which must be known to
+  // exist.
   if (header.numRanks < 1 || header.numRanks > static_cast<int32_t>(plan::limits::kMaxRanks))
     return op->emitOpError() << "needs between 1 and " << plan::limits::kMaxRanks << " ranks, got "
                              << header.numRanks;

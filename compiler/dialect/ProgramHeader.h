@@ -35,6 +35,8 @@ struct ProgramHeader {
 
 /// The header of a program op of either dialect; refers to the op's attributes.
 template <typename ProgramOp> ProgramHeader headerOf(ProgramOp op) {
+  // In the order of the struct's members. Both dialects have the same attributes, by
+  // ProgramHeader.td, so that one function serves both.
   return {op.getAlgorithm(),
           op.getCollective(),
           static_cast<int32_t>(op.getNumRanks()),

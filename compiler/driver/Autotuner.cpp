@@ -44,16 +44,20 @@ std::vector<uint32_t> numbersOfInstances(uint32_t budget) {
 
 std::vector<Candidate> candidatesFor(const CompileOptions &options, const AutotuneOptions &asked,
                                      Scope scope) {
+  // Ways to move data: the protocol that is set, or all of them; with and without direct accesses
+  // if those are allowed.
   std::vector<std::pair<std::string, bool>> ways{{options.protocol, false}};
   if (asked.protocol)
     ways = {{"simple", true}, {"ll", true}, {"ll128", true}};
   // Buffers that others may access must be such that they can: only who compiles knows.
   if (asked.protocol && allowsDirect(options))
     ways.emplace_back("simple", false);
+  // Numbers of instances: the one that is set, or 1, 2, 4 and so on.
   std::vector<uint32_t> instances{options.pipeline.instances};
   if (asked.instances)
     instances =
         numbersOfInstances(std::min(options.pipeline.maxThreadBlocks, plan::limits::kMaxChannels));
+  // Each way with each number, and the usual schedule options: from these the search starts.
   std::vector<Candidate> result;
   for (const auto &[protocol, onlyMessages] : ways)
     for (uint32_t count : instances) {
@@ -74,6 +78,7 @@ std::vector<Candidate> candidatesFor(const CompileOptions &options, const Autotu
 
 CompileOptions optionsOf(CompileOptions options, const Candidate &candidate) {
   options.protocol = candidate.protocol;
+  // Direct accesses are left out in all the forms in which options ask for them.
   if (candidate.onlyMessages) {
     options.directInTopology = false;
     options.pipeline.directGroupSize = 0;
@@ -104,6 +109,8 @@ std::string describe(const Candidate &candidate) {
 }
 
 Scope scopeOf(const CompileOptions &options, const AutotuneOptions &asked) {
+  // On and off are the user's; auto depends on whether predictions mean anything: without a
+  // topology they do not.
   if (asked.tuning == Tuning::On)
     return Scope::All;
   if (asked.tuning == Tuning::Off)
@@ -127,13 +134,19 @@ public:
 
   /// Nothing if the first candidate gives no valid plan.
   std::optional<AutotuneResult> run(const AutotuneOptions &asked) {
+    // First the combinations of protocols and instances, each with its usual schedule.
     const std::vector<Candidate> candidates = candidatesFor(options, asked, scope);
+    // The search space is that of the largest number of instances: some options matter only with
+    // several.
     PipelineOptions largestPipeline = options.pipeline;
     largestPipeline.instances = candidates.back().instances;
     dimensions = searchSpace(largestPipeline);
+    // If the first one, which is what would be compiled without tuning, gives no plan, the program
+    // is at fault and not the option.
     for (const Candidate &candidate : candidates)
       if (evaluate(candidate); outcome.candidates.front().makespans.empty())
         return std::nullopt;
+    // `largest` is 0 for programs that are too large to be compiled many times.
     if (largest > 0 && scope == Scope::Local) {
       Candidate spread = candidates.front();
       spread.schedule = spread.schedule.spread();
@@ -141,6 +154,7 @@ public:
     } else if (largest > 0) {
       descendFromAll(candidates);
     }
+    // Cut-short predictions are good enough to search with, not to decide with.
     outcome.chosen = simplestOfTheBest(finalists());
     return std::move(outcome);
   }
@@ -160,11 +174,16 @@ private:
   /// The fastest, or the one that differs least from the usual of those that are as fast: what the
   /// prediction leaves out (each message, each thread block) is for the simpler one.
   size_t simplestOfTheBest(const std::vector<size_t> &indices) const {
+    // Scores are logarithms of times, summed over the sizes: the least sum is the least geometric
+    // mean.
     const std::vector<Candidate> &all = outcome.candidates;
     double least = std::numeric_limits<double>::infinity();
     for (size_t i : indices)
       least = std::min(least, score(all[i]));
+    // Within this much of the best, the predictions cannot tell which is faster.
     const double asFast = least + kAsFast * static_cast<double>(outcome.bytes.size());
+    // Fewest instances, then fewest unusual options, then the score; the index makes it the same
+    // each time.
     auto rank = [&](size_t i) {
       const ScheduleOptions &usual = scope == Scope::Local ? all.front().schedule : all[i].usual;
       return std::tuple(all[i].instances, all[i].schedule.text(usual).size(), score(all[i]), i);
@@ -179,6 +198,8 @@ private:
   /// The first candidate and the best ones of each protocol and number of instances, predicted at
   /// length if their predictions were cut short.
   std::vector<size_t> finalists() {
+    // A family is what protocol, direct accesses and instances have in common: predictions within
+    // one are comparable, and each should have a chance.
     std::map<std::tuple<std::string, bool, uint32_t>, std::vector<size_t>> families;
     for (size_t i = 0; i < outcome.candidates.size(); ++i) {
       const Candidate &candidate = outcome.candidates[i];
@@ -187,11 +208,13 @@ private:
     std::vector<size_t> result;
     for (const auto &[family, members] : families)
       result.push_back(simplestOfTheBest(members));
+    // The best families only, as each costs a long simulation.
     std::sort(result.begin(), result.end(), [&](size_t a, size_t b) {
       return std::tuple(score(outcome.candidates[a]), a) <
              std::tuple(score(outcome.candidates[b]), b);
     });
     result.resize(std::min(result.size(), kFinalists));
+    // The first candidate is always among them: the result is never worse than no tuning.
     if (std::find(result.begin(), result.end(), size_t{0}) == result.end())
       result.push_back(0);
     for (size_t i : result)
@@ -214,11 +237,14 @@ private:
 
   /// The place among the candidates.
   size_t evaluate(Candidate candidate) {
+    // What is unusual about it is said relative to its number of instances.
     candidate.usual = usualOf(candidate);
     std::string name = describe(candidate);
+    // The search comes by the same candidate on several ways; its text is its identity.
     auto [known, isNew] = tried.try_emplace(name, outcome.candidates.size());
     if (!isNew)
       return known->second;
+    // Errors of candidates are expected, and are none of the user's.
     CompileOptions attempt = quietly(candidate);
     outcome.candidates.push_back(candidate);
     spent += kOfAny;
@@ -234,6 +260,7 @@ private:
 
   /// The schedule options of so many instances where nobody says.
   ScheduleOptions usualOf(const Candidate &candidate) const {
+    // As the compiler would have it with nothing set but the number of instances.
     PipelineOptions pipeline;
     pipeline.instances = candidate.instances;
     pipeline.maxThreadBlocks = options.pipeline.maxThreadBlocks;
@@ -245,6 +272,7 @@ private:
 
   /// False if it gives no valid plan.
   bool compileAndPredict(const CompileOptions &attempt, Candidate &candidate, uint64_t maxSteps) {
+    // A whole compilation, with proof: only what is valid is a candidate.
     Compiler compiler(attempt);
     if (!compiler.load())
       return false;
@@ -258,10 +286,13 @@ private:
     spent += plan->instructions.size();
     if (outcome.bytes.empty())
       outcome.bytes = cost::usualSizes(*plan);
+    // Without a topology, local instructions are tuned for GPUs at a switch, as direct accesses
+    // exist there; everything else for shared memory.
     const topology::Topology machine = compiler.topology() ? *compiler.topology()
                                        : scope == Scope::Local
                                            ? topology::nvlinkSwitch(plan->numRanks)
                                            : topology::sharedMemory(plan->numRanks);
+    // Any size that fails makes the candidate impossible.
     for (uint64_t bytes : outcome.bytes) {
       support::Expected<cost::Prediction> prediction =
           cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = maxSteps});
@@ -277,6 +308,8 @@ private:
 
   /// The most promising first, as long as the budget lasts.
   void descendFromAll(const std::vector<Candidate> &candidates) {
+    // Two more starting points for each: they differ in several options at once, which a search
+    // that changes one at a time might not find.
     for (Candidate candidate : candidates) {
       if (options.pipeline.maxThreadBlocks < 2)
         break; // no block but one to store what arrives
@@ -289,6 +322,7 @@ private:
       if (candidate.instances > 1 && usual.layout == ScheduleOptions().layout)
         evaluate(candidate);
     }
+    // The best start first: the budget may be used up by it.
     std::vector<size_t> starts(outcome.candidates.size());
     std::iota(starts.begin(), starts.end(), size_t{0});
     std::stable_sort(starts.begin(), starts.end(), [&](size_t a, size_t b) {
@@ -301,17 +335,21 @@ private:
 
   /// Changes one dimension at a time to its best setting until nothing helps.
   void descend(size_t current) {
+    // Coordinate descent: one dimension at a time, to its best setting, until a round changes
+    // nothing.
     for (bool improved = true; improved;) {
       improved = false;
       for (const Dimension &dimension : dimensions) {
         size_t best = current;
         for (const ScheduleOptions &schedule : dimension(outcome.candidates[current].schedule)) {
+          // The budget is in instructions compiled, so that it is the same on any machine.
           if (spent > budget)
             return;
           Candidate candidate = outcome.candidates[current];
           candidate.schedule = schedule;
           candidate.makespans.clear();
           size_t index = evaluate(candidate);
+          // Only if it is worth the change: predictions differ by little for no reason.
           if (score(outcome.candidates[index]) < score(outcome.candidates[best]) - kWorthwhile)
             best = index;
         }
@@ -333,6 +371,7 @@ private:
 } // namespace
 
 std::string AutotuneResult::text() const {
+  // For people: the choice, and all candidates with their times, so that one sees what was tried.
   std::string text = "chosen by prediction: " + describe(candidates[chosen]) + "\n";
   for (const Candidate &candidate : candidates) {
     text += "  " + describe(candidate) + ":";

@@ -24,8 +24,11 @@ namespace occl::driver {
 
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
+  // One thread: passes have threads of their own (support/parallel.h), with an order that does not
+  // depend on them.
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
   context.printOpOnDiagnostic(false); // a program's op is all of its IR
+  // MLIR's errors are printed like all others, in the format that was asked for.
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     hasWarned |= diagnostic.getSeverity() == DiagnosticSeverity::Warning;
     print(diagnostic, this->options.path, output());
@@ -42,6 +45,7 @@ Output Compiler::output() const {
 }
 
 bool Compiler::load() {
+  // By the name's end, as users expect it.
   llvm::StringRef path = options.path;
   bool isIR = path.ends_with(".mlir") || path.ends_with(".mlirbc");
   bool isSynthesis = path.ends_with(".json");
@@ -51,6 +55,7 @@ bool Compiler::load() {
     printError("groups of ranks by topology need one: give --topology [E025]", output());
     return false;
   }
+  // Ranks of a node that have links to each other.
   if (options.directInTopology)
     options.pipeline.directGroups = machine->directGroups();
   return applyOptions();
@@ -65,6 +70,7 @@ bool Compiler::loadSynthesis() {
 }
 
 bool Compiler::loadSource() {
+  // Source, topology and options as the frontend wants them.
   frontend::SourceManager sources(options.overlay);
   frontend::DiagnosticEngine diagnostics(sources);
   frontend::FrontendOptions settings;
@@ -76,6 +82,7 @@ bool Compiler::loadSource() {
   settings.bytes = options.bytes;
   settings.version = options.version;
   std::optional<frontend::DeclaredTopology> declared;
+  // The topology first: the program may ask it questions.
   if (!options.topology.empty())
     declared = frontend::readTopology(sources, options.topology, options.defines,
                                       options.importPaths, diagnostics);
@@ -89,6 +96,7 @@ bool Compiler::loadSource() {
   // The first version has shown the warnings of all.
   if (diagnostics.hasErrors() || options.version == 0)
     print(diagnostics, sources, output());
+  // Warnings are printed in any case, and fail the compilation only if that was asked for.
   return ir && !diagnostics.hasErrors() &&
          (diagnostics.numWarnings() == 0 || !options.warningsAreErrors);
 }
@@ -96,6 +104,8 @@ bool Compiler::loadSource() {
 std::optional<topology::Topology> loadTopology(const std::string &path,
                                                const std::vector<std::string> &defines,
                                                DiagnosticFormat format) {
+  // A topology by itself, for predictions: without a program that could take some of the
+  // definitions, each must be one of its parameters.
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   std::optional<frontend::DeclaredTopology> declared =
@@ -115,12 +125,14 @@ std::optional<topology::Topology> loadTopology(const std::string &path,
 }
 
 bool Compiler::loadIR() {
+  // IR has no source for -D: definitions are the topology's.
   if (!options.topology.empty() &&
       !(machine = loadTopology(options.topology, options.defines, options.diagnosticFormat)))
     return false;
   ir = parseSourceFile<ModuleOp>(options.path, &context);
   if (!ir)
     return false;
+  // One program in a module, of either dialect: a chain of occl-opt ends in one.
   auto isProgram = [](Operation &op) { return isa<chunk::ProgramOp, inst::ProgramOp>(op); };
   Block &body = *ir->getBody();
   if (llvm::hasSingleElement(body) && isProgram(body.front()))
@@ -138,6 +150,7 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Leaves the program the alias modes asked for; reports one that it does not have.
 static bool narrowModes(chunk::ProgramOp program, AliasModes modes) {
+  // A mode that the program does not claim cannot be asked for: nothing has been checked in it.
   bool wantsInPlace = modes == AliasModes::InPlace;
   if (modes == AliasModes::All)
     return true;
@@ -160,6 +173,7 @@ static std::string describeSizes(uint64_t smallest, uint64_t largest) {
 /// Leaves the program the sizes asked for; reports those that it, or this version of it, is not
 /// for.
 static bool narrowSizes(chunk::ProgramOp program, const CompileOptions &options) {
+  // Narrower is always possible; wider is not, as the version was written for these sizes.
   const uint64_t smallest = program.getMinBytes(), largest = program.getMaxBytes();
   const uint64_t low = options.minBytes.value_or(smallest);
   const uint64_t high = options.maxBytes.value_or(largest);
@@ -182,6 +196,7 @@ static bool narrowSizes(chunk::ProgramOp program, const CompileOptions &options)
 
 /// Puts options into the program's header, and their hash with that of the source.
 bool Compiler::applyOptions() {
+  // Of a program of instructions everything is decided already.
   auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
   if (!program)
     return true;
@@ -192,7 +207,10 @@ bool Compiler::applyOptions() {
   if (!narrowModes(program, options.modes) || !narrowSizes(program, options))
     return false;
   if (machine)
+    // The machine's speeds, as far as passes use them.
     options.pipeline.weights = weightsOf(program, *machine);
+  // The plan's hash: of the source, of the options that decide what the plan is, and of the header.
+  // Plans with the same hash are the same plan.
   uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
   hash = mixHash(hash, hashedText(options.pipeline));
   hash = mixHash(hash,
@@ -228,6 +246,7 @@ ModuleOp Compiler::module() { return *ir; }
 /// Names source files as seen from the folder of the one that was compiled, so that a plan does not
 /// depend on where they lie.
 static void nameFilesFromMainFile(Location program, plan::Plan &plan) {
+  // Only the frontend gives a program the name of its main file.
   auto mainFile = dyn_cast<NameLoc>(program);
   if (!mainFile)
     return;
@@ -241,14 +260,20 @@ static void nameFilesFromMainFile(Location program, plan::Plan &plan) {
 std::optional<plan::Plan>
 Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &meanwhile) {
   auto program = cast<inst::ProgramOp>(ir->getBody()->front());
+  // Export, then the rest works on the plan alone.
   FailureOr<plan::Plan> plan = exporter::exportPlan(program);
   if (failed(plan))
     return std::nullopt;
+  // After the export, since it looks at paths through other ranks, which a plan has and a rank's IR
+  // has not.
   if (options.pipeline.orderThroughRanks)
     exporter::leaveOutRemoteDependencies(*plan);
+  // The names as they were: messages of a failed proof use them.
   std::vector<std::string> files = plan->files;
   nameFilesFromMainFile(program.getLoc(), *plan);
   ir = nullptr; // the proofs take memory, too
+  // Proving and, for example, writing take about as long, so they run side by side. The caller
+  // throws the file away if the proof fails.
   support::parallelFor(meanwhile ? 2 : 1, plan->instructions.size(), [&](size_t i) {
     if (i == 0)
       verified = plan::verifyPlan(*plan);

@@ -38,6 +38,8 @@ using Complain = llvm::function_ref<LogicalResult(const Twine &)>;
 
 /// What is not given is as usual.
 FailureOr<PipelineOptions> optionsOf(TextOptions &text, Complain complain) {
+  // Fields that the text does not set keep what PipelineOptions has: one place for what is usual.
+  // Ranges are those of the row.
   PipelineOptions options;
 #define OCCL_PASS_SWITCH(member, name, usual, help)                                                \
   if (text.member.hasValue())                                                                      \
@@ -53,6 +55,7 @@ FailureOr<PipelineOptions> optionsOf(TextOptions &text, Complain complain) {
 #define OCCL_PASS_LIST(member, name, help)                                                         \
   options.member.assign(text.member.begin(), text.member.end());
 #include "compiler/driver/PipelineOptions.def"
+  // Weights are a list without a type of its own; the number of elements is checked here.
   if (text.weights.empty())
     return options;
   options.weights = analysis::StepWeights::of(*text.weights);
@@ -69,6 +72,8 @@ void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
 }
 
 void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options) {
+  // The order is that of Passes.td: propagate copies before multicasts are looked for, fuse before
+  // neighbours are joined.
   passes.addPass(passes::createLowerChunks());
   if (options.fuse)
     passes.addPass(passes::createInstPropagateCopies());
@@ -83,6 +88,7 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
+  // As numbers, since options of passes are text.
   std::vector<uint32_t> weights;
   if (options.weights)
     weights = options.weights->numbers();
@@ -94,6 +100,8 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
                                                        .weights = weights}));
   passes.addPass(passes::createInstSchedule({.maxDepth = options.maxDepth, .weights = weights}));
   passes.addPass(passes::createInstSynchronize());
+  // Last: it turns messages of a complete schedule into accesses, and places signals by that
+  // schedule.
   if (options.directGroupSize != 0 || !options.directGroups.empty())
     passes.addPass(passes::createInstUseDirectAccess({.groupSize = options.directGroupSize,
                                                       .groups = options.directGroups,
@@ -102,6 +110,7 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
 
 /// What MLIR calls where a text names the pipeline.
 LogicalResult addPasses(OpPassManager &passes, StringRef text, Complain complain) {
+  // The same way for occlc, which makes the text itself, and occl-opt, whose user writes it.
   TextOptions parsed;
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -135,6 +144,7 @@ std::string pipelineText(const PipelineOptions &options) {
 }
 
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
+  // Registered once; the text below names it.
   registerPipeline();
   DefaultTimingManager timing;
   timing.setEnabled(options.printTiming);
@@ -143,8 +153,10 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
   PassManager passes(module.getContext(), ModuleOp::getOperationName());
   std::string problem;
   llvm::raw_string_ostream stream(problem);
+  // Through the text, so that what is tested by occl-opt is what occlc runs.
   if (failed(parsePassPipeline(namedPipeline(options), passes, stream)))
     return module.emitError() << "the passes cannot run so: " << StringRef(problem).trim();
+  // MLIR's verifier after each pass costs more than the passes.
   passes.enableVerifier(options.verifyEach);
   passes.enableTiming(root);
   return passes.run(module);

@@ -33,6 +33,7 @@ static void printJson(const Report &report, const Output &output) {
 
 void print(const frontend::DiagnosticEngine &diagnostics, const frontend::SourceManager &sources,
            const Output &output) {
+  // The frontend's own text has carets and replacements.
   if (output.format == DiagnosticFormat::Text) {
     streamOf(output) << diagnostics.render();
     return;
@@ -61,6 +62,7 @@ static Range rangeOf(Location location, const std::string &path, SourceText &sou
 }
 
 static Report reportOf(Diagnostic &diagnostic, const std::string &path, SourceText &sources) {
+  // From MLIR's diagnostics to a report; the code is the end of the message.
   Report report;
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
     report.severity = diagnostics::Severity::Warning;
@@ -92,6 +94,7 @@ static void printPlanError(Report report, const plan::VerifyResult &result, Sour
 
 void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
            const Output &output) {
+  // Ends of ranges are not in plans and are found in the sources, for the carets.
   SourceText sources = textsOf(output);
   Report report = diagnostics::reportOf(plan, *result.error, path);
   report.range = sources.withEnd(*report.range);

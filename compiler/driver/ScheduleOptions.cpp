@@ -21,6 +21,8 @@ template <typename Function> Dimension combine(Function addVariants) {
 /// What one instruction receives, or sends to several ranks.
 Dimension concentration(const ScheduleOptions &base) {
   return combine([base](const ScheduleOptions &current, std::vector<ScheduleOptions> &result) {
+    // Together, since they are one question: how much one instruction may do at once. What the user
+    // has ruled out stays so.
     for (bool foldArrivals : {true, false})
       for (uint32_t fanOut : {kUsual.maxFanOut, 1u})
         for (bool multicast : {true, false}) {
@@ -35,6 +37,7 @@ Dimension concentration(const ScheduleOptions &base) {
 /// Whether neighbours are joined, and where local instructions go.
 Dimension neighbours(const PipelineOptions &base) {
   return combine([base](const ScheduleOptions &current, std::vector<ScheduleOptions> &result) {
+    // Three of the four combinations: local ones alone are never joined without messages.
     for (auto [messages, local] : {std::pair(true, true), {true, false}, {false, false}})
       for (bool spreadLocal : {false, true}) {
         ScheduleOptions &schedule = result.emplace_back(current);
@@ -58,6 +61,7 @@ Dimension settings(Field field, const std::vector<Value> &values) {
 } // namespace
 
 ScheduleOptions ScheduleOptions::of(const PipelineOptions &options) {
+  // For each row its field; the two structs have the same names.
   ScheduleOptions schedule;
 #define OCCL_SCHEDULE_SWITCH(member, name, usual, help) schedule.member = options.member;
 #define OCCL_SCHEDULE_EITHER(member, name, effective, yes, no)                                     \
@@ -93,6 +97,7 @@ ScheduleOptions ScheduleOptions::spread() const {
 }
 
 std::string ScheduleOptions::text(const ScheduleOptions &usual) const {
+  // Without aggregation the other one has no effect, so that naming it would be noise.
   ScheduleOptions said = *this;
   if (!aggregate) // then nothing is joined
     said.aggregateLocal = usual.aggregateLocal;
@@ -114,18 +119,22 @@ std::string ScheduleOptions::text(const ScheduleOptions &usual) const {
 }
 
 std::vector<Dimension> searchSpace(const PipelineOptions &options) {
+  // Each dimension is a question with some answers; what the user's options settle is no question.
   const ScheduleOptions base = ScheduleOptions::of(options);
   std::vector<Dimension> dimensions;
+  // Only instances have channels to share.
   if (!base.shareChannels && options.instances > 1)
     dimensions.push_back(
         settings<bool ScheduleOptions::*, bool>(&ScheduleOptions::shareChannels, {false, true}));
   dimensions.push_back(concentration(base));
   dimensions.push_back(neighbours(options));
+  // With a single thread block nothing can be distributed.
   if (options.maxThreadBlocks < 2)
     return dimensions;
   if (base.layout == kUsual.layout)
     dimensions.push_back(settings<std::string ScheduleOptions::*, std::string>(
         &ScheduleOptions::layout, {"auto", "balanced", "phases", "peers", "earliest"}));
+  // Powers of two up to what is allowed, and that itself.
   std::vector<uint32_t> numbers{0};
   const uint32_t most = std::min(options.maxThreadBlocks, options.maxChannels);
   for (uint32_t number = 1; number < most; number *= 2)

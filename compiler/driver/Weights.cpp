@@ -27,6 +27,7 @@ uint32_t ofChunk(Picoseconds time) { return std::max(inUnits(time), 1u); }
 
 /// What most of the ways have, the least of several.
 WayWeights mostFrequent(llvm::ArrayRef<analysis::RankWay> ways) {
+  // As most ways of a machine are alike, those are said once, and only the others one by one.
   std::map<std::pair<uint32_t, uint32_t>, size_t> numbers;
   for (const analysis::RankWay &way : ways)
     ++numbers[{way.weights.latency, way.weights.wire}];
@@ -45,11 +46,13 @@ WayWeights mostFrequent(llvm::ArrayRef<analysis::RankWay> ways) {
 StepWeights weightsOf(const Topology &machine, plan::Protocol protocol,
                       std::vector<std::pair<uint32_t, uint32_t>> pairs) {
   const topology::Costs &costs = machine.costs;
+  // For one chunk of a tile: what an operand costs beyond an instruction without any.
   const cost::StepCosts stepCosts(costs, protocol);
   const uint64_t tile = costs.tileBytes;
   auto busy = [&](const cost::OperandCounts &operands) {
     return ofChunk(stepCosts.busy(operands, tile) - stepCosts.busy({}, tile));
   };
+  // In units that fit 32 bits; only their ratios matter to passes.
   StepWeights weights;
   weights.overhead = inUnits(stepCosts.busy({}, tile));
   weights.read = busy({.localSources = 1});
@@ -57,6 +60,7 @@ StepWeights weightsOf(const Topology &machine, plan::Protocol protocol,
   weights.receive = busy({.messageSources = 1});
   weights.send = busy({.messageDestinations = 1, .receivers = 1});
   weights.fetched = costs.fetched;
+  // Each pair of ranks that exchanges data, once.
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   for (auto [from, to] : pairs)
@@ -76,6 +80,7 @@ StepWeights weightsOf(chunk::ProgramOp program, const Topology &machine) {
   if (program.getInputChunks().size() != machine.numRanks())
     return {};
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  // Only pairs that the program uses: a large machine has millions.
   const chunk::ChunkProgram &chunks = program.getOperations();
   for (const chunk::ChunkOp &op : chunks.ops)
     for (uint32_t source : chunks.sourcesOf(op))

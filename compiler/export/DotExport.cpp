@@ -44,6 +44,8 @@ private:
   }
 
   void writeBlock(const plan::RankPlan &rank, uint32_t r, uint32_t b) {
+    // A cluster for each thread block, so that its instructions stand in a column; arrows within it
+    // are program order, dashed ones dependencies.
     const plan::ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + b];
     out << "    subgraph cluster_" << r << '_' << b << " {\n      label=\"thread block " << b
         << "\";\n";
@@ -59,6 +61,7 @@ private:
             << plan.threadBlocks[rank.firstThreadBlock + dependency.threadBlock].firstInstruction +
                    dependency.instruction
             << " -> i" << index << " [style=dashed];\n";
+      // Messages are drawn at the end, when all receivers have a node.
       noteMessages(instruction, index);
     }
     out << "    }\n";

@@ -15,6 +15,7 @@ using analysis::Step;
 namespace {
 
 void setHeader(plan::Plan &plan, const dialect::ProgramHeader &header, const Program &program) {
+  // From the op where passes do not change it, from the program where they do (sizes, depth).
   plan.name = header.algorithm.str();
   plan.collective = header.collective.str();
   for (auto [name, value] : llvm::zip(header.parameterNames, header.parameterValues))
@@ -45,6 +46,8 @@ bool canAverage(const plan::Plan &plan) {
 }
 
 void addRequirements(plan::PlanBuilder &builder, llvm::ArrayRef<int32_t> flat) {
+  // Four numbers, then two for each contribution; see verifyRequirements() of the dialects, which
+  // has checked them.
   std::vector<plan::Contribution> contributions;
   while (!flat.empty()) {
     contributions.clear();
@@ -76,6 +79,7 @@ public:
 
   /// kNoLocation if it names no place in a file.
   uint32_t of(LocationAttr location) {
+    // Instructions of one statement share a location: looked up once.
     auto [entry, isNew] = known.try_emplace(location, plan::kNoLocation);
     if (!isNew)
       return entry->second;
@@ -96,6 +100,8 @@ public:
   RankExport(plan::PlanBuilder &builder, Locations &locations, const Rank &rank, uint32_t index)
       : builder(builder), locations(locations), rank(rank), index(index),
         positions(rank.steps.size()) {
+    // Dependencies name thread block and position within it, so positions must be known before
+    // anything is added.
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       auto block = static_cast<size_t>(rank.steps[i].instruction.threadBlock);
       if (block >= blocks.size())
@@ -119,6 +125,8 @@ public:
 
 private:
   void addStep(const Step &step) {
+    // The IR has one number for what a plan says in several fields: a wait's count is the value
+    // that it waits for, a signal has none.
     plan::Instruction instruction;
     instruction.opcode = inst::opcodeOf(step.instruction);
     instruction.final = step.instruction.final;
@@ -129,6 +137,7 @@ private:
       instruction.extent = step.instruction.extent;
     }
     instruction.location = locations.of(step.location);
+    // The IR names steps of the rank; the plan, thread block and position.
     llvm::SmallVector<plan::Dependency, 4> dependencies;
     for (uint32_t before : step.dependencies)
       dependencies.push_back(
@@ -155,6 +164,7 @@ private:
 };
 
 LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
+  // A program that is not scheduled has no thread blocks; its messages have no connections.
   for (const Rank &rank : program.ranks)
     for (const Step &step : rank.steps)
       if (step.instruction.threadBlock < 0) {
@@ -178,6 +188,7 @@ void addConnection(plan::PlanBuilder &builder, const inst::Connection &connectio
 
 plan::Plan planOf(const Program &program, const dialect::ProgramHeader &header) {
   plan::PlanBuilder builder;
+  // In the order that the builder wants: header, connections, ranks, requirements.
   setHeader(builder.header(), header, program);
   for (const inst::Connection &connection : program.connections)
     addConnection(builder, connection);
@@ -186,6 +197,7 @@ plan::Plan planOf(const Program &program, const dialect::ProgramHeader &header) 
     RankExport(builder, locations, rank, static_cast<uint32_t>(index)).run();
   addRequirements(builder, header.requirements);
   plan::Plan plan = std::move(builder).take();
+  // Found by looking at the finished instructions.
   plan.average = canAverage(plan);
   return plan;
 }

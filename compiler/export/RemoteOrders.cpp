@@ -27,11 +27,15 @@ public:
   }
 
   uint32_t run() {
+    // Each dependency by itself: if without it a path through other ranks still makes the earlier
+    // instruction complete, it goes, and the path becomes a witness by which the verifier finds it
+    // again.
     uint32_t count = 0;
     for (uint32_t later = 0; later < plan.instructions.size(); ++later) {
       const Instruction &instruction = plan.instructions[later];
       for (uint32_t i = 0; i < instruction.numDependencies; ++i) {
         uint32_t dependency = instruction.firstDependency + i;
+        // What a witness of another one relies on must stay, or both could go and leave nothing.
         if (isNeeded[dependency] || budget == 0)
           continue;
         uint32_t earlier = earlierOf(later, dependency);
@@ -41,6 +45,7 @@ public:
         count += isGone[dependency];
       }
     }
+    // Dependencies are ranges in one array, so that removing some moves the others.
     if (count > 0)
       compactDependencies();
     return count;
@@ -73,6 +78,7 @@ private:
   }
 
   void findPlaces() {
+    // Rank, thread block and position of each instruction, as witnesses name them.
     places.resize(plan.instructions.size());
     firstBlock.reserve(plan.ranks.size());
     for (uint32_t r = 0; r < plan.ranks.size(); ++r) {
@@ -88,6 +94,7 @@ private:
   /// Each end of a connection has one thread block, so the messages are in its order. Signals are
   /// the messages of a counter; a wait receives the last one that it waits for.
   void findSenders() {
+    // Who sends the m-th message of each connection; receivers then count.
     std::vector<std::vector<uint32_t>> sent(plan.connections.size());
     for (uint32_t i = 0; i < plan.instructions.size(); ++i)
       for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
@@ -115,9 +122,12 @@ private:
   /// Searches backwards from `later`, without `unused`, for a path that makes `earlier` complete,
   /// or for one of messages alone.
   bool isReached(uint32_t earlier, uint32_t later, uint32_t unused, bool isComplete) {
+    // Breadth first, so that witnesses are short. A state is an instruction and whether it is known
+    // to be complete or only in step.
     ++search;
     queue.assign(1, stateOf(later, false));
     visited[queue.front()] = search;
+    // The budget is shared by all searches of a plan.
     for (size_t next = 0; next < queue.size() && budget > 0; ++next, --budget) {
       uint32_t state = queue[next], instruction = state / 2;
       if (state == stateOf(earlier, isComplete))
@@ -130,14 +140,18 @@ private:
         cameFrom[reached] = edge;
         queue.push_back(reached);
       };
+      // From a complete instruction: the one before it in its thread block is complete.
       if (isComplete && places[instruction].instruction > 0)
         reach(instruction - 1, true, {.to = state});
+      // And all that it depends on, but for the dependency in question.
       const Instruction &data = plan.instructions[instruction];
       for (uint32_t i = 0; isComplete && i < data.numDependencies; ++i) {
         uint32_t dependency = data.firstDependency + i;
         if (dependency != unused && !isGone[dependency])
           reach(earlierOf(instruction, dependency), true, {.to = state, .dependency = dependency});
       }
+      // What it received was sent: by an instruction that is complete if this one is, and otherwise
+      // at least in step.
       for (uint32_t i = 0; i < data.numSources; ++i)
         if (uint32_t operand = data.firstOperand + i; senders[operand] != kNone)
           reach(senders[operand], state % 2 != 0, {.to = state, .operand = operand});
@@ -146,10 +160,13 @@ private:
   }
 
   void writeDown(uint32_t state, uint32_t end) {
+    // From the state that was reached back to where the search began, along the edges that it came
+    // by; places of a witness are in that order.
     auto first = static_cast<uint32_t>(plan.places.size());
     for (; state != end; state = cameFrom[state].to) {
       plan.places.push_back(places[state / 2]);
       const Edge &edge = cameFrom[state];
+      // A message orders only what it carries, unless its connection is marked.
       if (edge.operand != kNone)
         markOrdered(plan.connections[plan.operands[edge.operand].index]);
       if (edge.dependency != kNone)
@@ -165,6 +182,7 @@ private:
   }
 
   void compactDependencies() {
+    // One pass: kept dependencies of each instruction are appended in order.
     std::vector<plan::Dependency> kept;
     for (Instruction &instruction : plan.instructions) {
       auto first = static_cast<uint32_t>(kept.size());
@@ -192,6 +210,7 @@ private:
 /// A path of messages alone makes nothing complete, but what it begins with is ahead slice by
 /// slice. Whether that is enough for all that a dependency is there for, the verifier says.
 uint32_t leaveOutPassedOn(Plan &plan) {
+  // Each attempt costs a proof of the plan, so the budget is in instructions.
   uint64_t budget = uint64_t{1} << 21; // instructions to verify
   uint32_t count = 0;
   std::optional<Reduction> known; // of the plan as it is
@@ -205,6 +224,7 @@ uint32_t leaveOutPassedOn(Plan &plan) {
       if (budget < plan.instructions.size())
         return count;
       budget -= plan.instructions.size();
+      // On a copy, as the proof may fail.
       Plan attempt = plan;
       Reduction(attempt, kUnbounded).leaveOutPassedOn(later, dependency);
       if (!plan::verifyPlan(attempt, {.findSmallestDepth = false}))

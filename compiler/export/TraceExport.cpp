@@ -47,6 +47,8 @@ public:
   void note(const cost::StepRecord &step) { steps.push_back(step); }
 
   void run(const topology::Topology &topology, const cost::Prediction &prediction, uint64_t bytes) {
+    // The head says what the trace is of, so that viewers can put a prediction and a measurement of
+    // the same plan together.
     out << "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"plan\":" << quoted(plan.name)
         << ",\"collective\":" << quoted(plan.collective)
         << ",\"topology\":" << quoted(topology.name) << ",\"bytes\":" << bytes
@@ -54,6 +56,7 @@ public:
         << ",\"makespanMicroseconds\":" << microseconds(prediction.makespan) << ",\"links\":[";
     writeLinks(prediction);
     out << "]},\"traceEvents\":[";
+    // Names of processes and threads come first, then events in the order of their begin.
     writeNames();
     for (const cost::StepRecord &step : steps) {
       writeStep(step, prediction);
@@ -71,6 +74,8 @@ private:
 
   void writeNames() {
     for (uint32_t r = 0; r < plan.numRanks; ++r) {
+      // "M" is metadata: ranks are processes, thread blocks threads. Without a sort index, viewers
+      // sort by name, and rank 10 would stand before rank 2.
       begin("M") << ",\"name\":\"process_name\",\"pid\":" << r << ",\"args\":{\"name\":\"rank " << r
                  << "\"}}";
       begin("M") << ",\"name\":\"process_sort_index\",\"pid\":" << r
@@ -89,6 +94,7 @@ private:
   }
 
   void writeStep(const cost::StepRecord &step, const cost::Prediction &prediction) {
+    // A wait is an event of its own in front of the instruction, if there is any.
     plan::Place place = plan::placeOf(plan, step.instruction);
     const plan::Instruction &instruction = plan.instructions[step.instruction];
     if (step.begin > step.ready) {
@@ -99,6 +105,8 @@ private:
     }
     writeEvent(plan::trace::kInstruction, plan::mnemonic(instruction.opcode), place, step.begin,
                step.end);
+    // The instruction, with what a viewer shows of it: position, tile, text, source line, and what
+    // slowed it down.
     out << ",\"args\":{\"instruction\":" << place.instruction << ",\"tile\":" << step.tile
         << ",\"does\":" << quoted(plan::describeAction(plan, instruction));
     std::string source = plan::describeLocation(plan, instruction.location);
@@ -124,6 +132,8 @@ private:
                  cost::Picoseconds time) {
     plan::Place place = plan::placeOf(plan, step.instruction);
     const char *name = message.isSignal ? plan::trace::kFlowOfSignal : plan::trace::kFlow;
+    // Flow events ("s" and "f") draw an arrow between the events of two threads; both
+    // ends have the same id. "bp":"e" binds the end to the enclosing event.
     begin(phase) << ",\"cat\":\"" << plan::trace::kFlow << "\",\"name\":\"" << name
                  << "\",\"id\":\"" << plan::nameOfMessage(message, step.tile)
                  << "\",\"pid\":" << place.rank << ",\"tid\":" << place.threadBlock
@@ -134,6 +144,7 @@ private:
     const char *separator = "";
     for (const cost::ResourceUse &use : prediction.resources) {
       if (use.bytes == 0)
+        // Links that carry nothing are left out.
         continue;
       out << separator << "{\"name\":" << quoted(use.name) << ",\"bytes\":" << use.bytes
           << ",\"busyMicroseconds\":" << microseconds(use.busy) << '}';

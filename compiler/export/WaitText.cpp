@@ -5,6 +5,7 @@
 namespace occl::exporter {
 
 std::string waitText(const plan::Plan &plan, cost::Wait wait, uint32_t cause) {
+  // Waiting for an executor has no cause among the instructions.
   if (wait == cost::Wait::Executor)
     return "a free executor: other thread blocks of the rank or the node run";
   if (cause == cost::kNoCause)
@@ -13,6 +14,7 @@ std::string waitText(const plan::Plan &plan, cost::Wait wait, uint32_t cause) {
   std::string block = "thread block " + std::to_string(place.threadBlock),
               rank = "rank " + std::to_string(place.rank),
               position = "instruction " + std::to_string(place.instruction);
+  // The cause as people look for it: place, then source line.
   std::string source = plan::describeLocation(plan, plan.instructions[cause].location);
   if (!source.empty())
     source = ", " + source;

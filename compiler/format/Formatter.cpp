@@ -39,6 +39,7 @@ private:
 
   /// Pairs the braces; a block is inline if its author wrote it on one line.
   void findBlocks() {
+    // A stack of open braces: a line break inside makes all of them blocks over several lines.
     std::vector<size_t> open;
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].breaksBefore > 0 || pieces[i].kind == Piece::LineComment)
@@ -63,12 +64,16 @@ private:
   }
 
   void place(size_t i) {
+    // A closing brace stands one level further out than what it closes, so that the depth changes
+    // before it is placed.
     const Piece &piece = pieces[i];
     bool closesBlock = piece.is(TokenKind::RightBrace) && !isInline[partner[i]];
     if (closesBlock) {
       --depth;
       inStatement = false;
     }
+    // A line of its own, the end of the last line, or behind a comment: where the piece goes
+    // decides before what it is.
     if (breaksBefore(i))
       startLine(i);
     else if (piece.isComment() && !inStatementComment(i))
@@ -78,6 +83,7 @@ private:
       openBlock(i);
     else if (piece.is(TokenKind::RightBrace) && isInline[partner[i]])
       --inlineDepth;
+    // Whether what follows continues a statement, and is indented further.
     inStatement = !endsStatement(i);
   }
 
@@ -104,23 +110,31 @@ private:
   }
 
   bool breaksBefore(size_t i) const {
+    // In the order of precedence: the first rule that applies decides. A line comment always ends
+    // its line.
     if (i == 0)
       return true;
     const Piece &piece = pieces[i], &before = pieces[i - 1];
     if (before.kind == Piece::LineComment || (!lines.back().comment.empty() && !piece.isComment()))
       return true;
+    // Comments stay where their author put them: on lines of their own, or behind something.
     if (piece.isComment())
       return piece.breaksBefore > 0;
+    // Braces by whether their block is inline.
     if (piece.is(TokenKind::RightBrace))
       return !isInline[partner[i]];
     if (before.is(TokenKind::LeftBrace))
       return !isInline[i - 1];
     if (before.isComment())
       return piece.breaksBefore > 0;
+    // "} else" goes on the same line, unless the block before is inline and the author broke the
+    // line.
     if (piece.is(TokenKind::KwElse) && before.is(TokenKind::RightBrace))
       return isInline[partner[i - 1]] && piece.breaksBefore > 0;
+    // Statements of an inline block stay on one line.
     if (before.is(TokenKind::Semicolon) || before.is(TokenKind::RightBrace))
       return inlineDepth == 0;
+    // Other breaks are the author's: long expressions stay broken as they were.
     return piece.breaksBefore > 0 && !piece.is(TokenKind::LeftBrace);
   }
 
@@ -171,6 +185,8 @@ private:
   }
 
   std::string text() {
+    // Comments at the ends of neighbouring lines are aligned, as far as such lines follow each
+    // other.
     std::string result;
     for (size_t begin = 0, end; begin < lines.size(); begin = end) {
       size_t width = lines[begin].text.size();

@@ -16,6 +16,7 @@ bool isKeyword(TokenKind kind) {
 
 /// Words that stand for a value or a function.
 bool isValueWord(TokenKind kind) {
+  // Keywords that are values by themselves, and all names.
   switch (kind) {
   case TokenKind::KwTrue:
   case TokenKind::KwFalse:
@@ -30,6 +31,7 @@ bool isValueWord(TokenKind kind) {
 
 /// Whether a value ends with this token, so that an operator behind it has a left side.
 bool endsValue(TokenKind kind) {
+  // An operator behind these has two sides; behind anything else it is a sign.
   switch (kind) {
   case TokenKind::Integer:
   case TokenKind::String:
@@ -44,6 +46,7 @@ bool endsValue(TokenKind kind) {
 /// Words before which a bracket begins an expression of its own; other keywords take it as their
 /// argument.
 bool precedesExpression(TokenKind kind) {
+  // Behind these a bracket is no call and no index, and gets a blank.
   switch (kind) {
   case TokenKind::KwAssert:
   case TokenKind::KwAt:
@@ -98,6 +101,8 @@ private:
 
   /// Colons that belong to a '?': of the same bracket, the nearest before.
   void findTernaries() {
+    // One count of open '?' for each bracket that is open: a colon belongs to the nearest '?' of
+    // its own bracket, and everything else that ends an expression forgets them.
     isTernary.resize(tokens.size());
     std::vector<unsigned> open = {0};
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -131,10 +136,13 @@ private:
   }
 
   bool hasOperator(size_t i, int direction) const {
+    // Whether the bound of a range is an expression with an operator, so that the range gets
+    // blanks: `i + 1 .. n`, but `0..n`.
     int depth = 0;
     for (size_t j = i + static_cast<size_t>(direction); j < tokens.size();
          j += static_cast<size_t>(direction)) {
       TokenKind kind = tokens[j];
+      // Brackets on the way are skipped; one that leads out of the expression ends it.
       bool inwards = direction > 0 ? opens(kind) : closes(kind);
       bool outwards = direction > 0 ? closes(kind) : opens(kind);
       depth += inwards;
@@ -142,6 +150,7 @@ private:
         return false;
       if (depth > 0)
         continue;
+      // Where the other bound or another expression begins.
       if (endsBound(j))
         return false;
       if (isBinaryOperator(kind) && !isUnary(j) && !isOfUnit[j])
@@ -151,6 +160,7 @@ private:
   }
 
   bool endsBound(size_t i) const {
+    // What can stand between two expressions ends a bound.
     switch (tokens[i]) {
     case TokenKind::Comma:
     case TokenKind::Semicolon:
@@ -177,17 +187,22 @@ private:
 
   bool hasBlank(size_t i) const {
     TokenKind before = tokens[i - 1], kind = tokens[i];
+    // Ranges first: their blanks depend on both bounds.
     if (before == TokenKind::DotDot || kind == TokenKind::DotDot)
       return isWideRange(before == TokenKind::DotDot ? i - 1 : i);
+    // No blanks inside of brackets, around dots, before commas and semicolons.
     if (opens(before) || closes(kind) || before == TokenKind::Dot || kind == TokenKind::Dot ||
         kind == TokenKind::Comma || kind == TokenKind::Semicolon)
       return false;
     if (before == TokenKind::LeftBrace && kind == TokenKind::RightBrace)
       return false;
+    // Units like GB/s are written together.
     if (isOfUnit[i - 1] || isOfUnit[i])
       return false;
+    // A colon of '?' has a blank on both sides; that of a type or loop only behind it.
     if (kind == TokenKind::Colon)
       return isTernary[i];
+    // A bracket may be a call, an index, or an expression of its own.
     if (opens(kind))
       return hasBlankBeforeBracket(i);
     return !isUnary(i - 1);

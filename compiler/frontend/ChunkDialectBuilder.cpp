@@ -33,6 +33,7 @@ ChunkDialectBuilder::ChunkDialectBuilder(mlir::MLIRContext &context, const Sourc
 }
 
 mlir::Location ChunkDialectBuilder::location(SourceRange place) {
+  // Locations are made once for each place: the same statement is executed thousands of times.
   uint64_t key = static_cast<uint64_t>(place.file) << 32 | place.begin;
   auto known = locations.find(key);
   if (known != locations.end())
@@ -59,6 +60,8 @@ chunk::ChunkOp ChunkDialectBuilder::makeOp(chunk::ChunkOp::Kind kind, const Chun
 
 ChunkHandle ChunkDialectBuilder::store(chunk::ChunkOp::Kind kind, llvm::ArrayRef<ChunkHandle> from,
                                        const ChunkRange &destination, SourceRange place) {
+  // Hints are looked up when something is stored under them, as many blocks of hints have nothing
+  // inside.
   if (areHintsNew)
     recordHints();
   chunk::ChunkOp op = makeOp(kind, destination, place);
@@ -82,6 +85,7 @@ ChunkHandle ChunkDialectBuilder::reduce(std::span<const ChunkHandle> from,
 }
 
 void ChunkDialectBuilder::recordHints() {
+  // Usual hints have no record, and equal ones share one: most programs have none or few.
   areHintsNew = false;
   dialect::HintRecord record{hints.parallel, hints.aggregate, hints.sendBlock, hints.recvBlock};
   if (record == dialect::HintRecord()) {
@@ -98,6 +102,7 @@ void ChunkDialectBuilder::recordHints() {
 
 mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectBuilder::finish(const ProgramInfo &info,
                                                               const std::string &sourceHash) {
+  // Only now sizes are known: scratch is declared while the program runs.
   auto module = mlir::OwningOpRef(mlir::ModuleOp::create(builder.getUnknownLoc()));
   builder.setInsertionPointToEnd(module->getBody());
   mlir::Location place = mlir::NameLoc::get(builder.getStringAttr(sources.name(mainFile)));
@@ -108,6 +113,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectBuilder::finish(const ProgramInfo 
   program.setRoot(info.root);
   program.setOutOfPlace(info.outOfPlace);
   program.setInPlace(info.inPlace);
+  // The parameters' values are part of what the plan says of itself.
   llvm::SmallVector<llvm::StringRef> names;
   llvm::SmallVector<int64_t> values;
   for (const auto &[name, value] : info.parameters) {

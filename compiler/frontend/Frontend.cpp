@@ -12,6 +12,7 @@ namespace {
 
 const AlgorithmDecl *chooseAlgorithm(const Module &module, const std::string &wanted,
                                      const SourceManager &sources, DiagnosticEngine &diagnostics) {
+  // One algorithm needs no name; with several the user has to choose.
   std::vector<std::string_view> names;
   std::string list;
   for (const AlgorithmDecl &algorithm : module.algorithms) {
@@ -21,6 +22,7 @@ const AlgorithmDecl *chooseAlgorithm(const Module &module, const std::string &wa
     list += (list.empty() ? "" : ", ") + std::string(algorithm.name);
   }
   std::string file(sources.name(module.file));
+  // Each of the three mistakes has its own message, with what could have been meant.
   std::string message =
       names.empty() ? "'" + file + "' has no algorithm"
       : wanted.empty()
@@ -52,6 +54,8 @@ private:
 
 std::string hashOf(const Program &program, const ProgramInfo &info, const SourceManager &sources,
                    const DeclaredTopology *topology) {
+  // What decides the program: topology, all texts, the algorithm and its parameters. Locations of
+  // the files do not.
   SourceHash hash;
   if (topology)
     hash.add(topology->identity);
@@ -72,15 +76,18 @@ mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
                                                   const FrontendOptions &options,
                                                   DiagnosticEngine &diagnostics,
                                                   VersionInfo *version) {
+  // Each stage only if the one before had no errors: an unresolved name would make ten more.
   Program program = loadProgram(sources, file, options.importPaths, diagnostics);
   resolve(program, sources, diagnostics);
   if (diagnostics.hasErrors())
     return {};
+  // Which of the file's algorithms.
   const AlgorithmDecl *algorithm =
       chooseAlgorithm(program.main(), options.algorithm, sources, diagnostics);
   if (!algorithm)
     return {};
   ChunkDialectBuilder sink(context, sources, file);
+  // The elaboration executes the algorithm and hands what it does to the builder.
   ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version,
                                  options.topology};
   std::optional<ProgramInfo> info =

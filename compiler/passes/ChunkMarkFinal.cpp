@@ -31,6 +31,8 @@ public:
   }
 
   void copy(const ChunkOp &op) {
+    // The origin of each piece of the source becomes that of the destination. Collected first, as
+    // the two ranges may be the same memory.
     const ChunkOp &source = program.ops[program.sourcesOf(op).front()];
     SmallVector<std::pair<int64_t, ChunkOp *>, 4> pieces;
     auto [from, first] = find(source.rank, source.buffer, source.index);
@@ -71,6 +73,7 @@ private:
 
   /// The map in which a chunk is, and its place there.
   std::pair<Map &, int64_t> find(int32_t rank, OperandKind buffer, int64_t index) {
+    // Unless the program is for out of place only, input and output share memory.
     if (!header.outOfPlace && buffer != OperandKind::Scratch) {
       // The input may begin before the output.
       int64_t offset = header.inPlaceOffsets[rank];
@@ -87,6 +90,7 @@ private:
 };
 
 void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
+  // Standard collectives: all outputs of ranks that get one.
   if (header.requirements.empty()) {
     const auto collective = plan::standardCollectiveOf(header.collective);
     const plan::Parts parts{static_cast<uint32_t>(header.numRanks),
@@ -97,6 +101,7 @@ void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
         origins.mark(rank, 0, header.outputChunks[rank]);
     return;
   }
+  // Others list the chunks that they promise.
   for (llvm::ArrayRef<int32_t> rest = header.requirements; !rest.empty();) {
     origins.mark(rest[0], rest[1], rest[2]);
     rest = rest.drop_front(4 + 2 * static_cast<size_t>(rest[3]));
@@ -104,6 +109,7 @@ void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
 }
 
 void markFinal(chunk::ChunkProgram &program, const dialect::ProgramHeader &header) {
+  // In the order of execution: which reduction has made what lies in each location.
   Origins origins(header, program);
   for (ChunkOp &op : program.ops) {
     op.final = false;
@@ -113,6 +119,8 @@ void markFinal(chunk::ChunkProgram &program, const dialect::ProgramHeader &heade
       origins.copy(op);
   }
   markRequired(origins, header);
+  // A reduction that is marked and reduced further cannot be final, and then none is: the plan is
+  // not for averages.
   if (origins.isMarkedReducedFurther())
     for (ChunkOp &op : program.ops)
       op.final = false;

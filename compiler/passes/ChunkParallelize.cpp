@@ -44,6 +44,8 @@ public:
 
   /// Replaces the operations.
   LogicalResult run(chunk::ChunkProgram &program) {
+    // How finely the program has to be cut, and what its channels and thread blocks are; most
+    // programs ask for nothing.
     Demand demand = findDemand(program);
     if (demand.factor == 1)
       return success();
@@ -60,6 +62,8 @@ private:
   }
 
   Demand findDemand(const chunk::ChunkProgram &program) {
+    // All chunks are cut by the same factor, so that numbers of parts that differ have a common
+    // grid: their least common multiple.
     Demand demand;
     int64_t most = 0;
     for (const ChunkOp &target : program.ops) {
@@ -74,6 +78,8 @@ private:
         demand.largest = target.location;
       }
       dialect::HintRecord hint = dialect::hintAt(hints, target.hint);
+      // Parts get channels and thread blocks of their own, a stride apart, so that those of
+      // different parts never collide.
       demand.channelStride = std::max(demand.channelStride, target.channel + 1);
       demand.namesBlocks |= hint.sendBlock >= 0 || hint.recvBlock >= 0;
       demand.blockStride = std::max({demand.blockStride, hint.sendBlock + 1, hint.recvBlock + 1});
@@ -83,6 +89,7 @@ private:
   }
 
   LogicalResult checkLimits(const Demand &demand) {
+    // The largest buffer decides whether a plan can have so many chunks.
     int64_t largest = header.partChunks;
     for (llvm::ArrayRef<int32_t> sizes :
          {header.inputChunks, header.outputChunks, header.scratchChunks})
@@ -90,6 +97,7 @@ private:
         largest = std::max<int64_t>(largest, size);
     if (largest * demand.factor <= int64_t(plan::limits::kMaxChunks))
       return success();
+    // The operation that asked for most is the one to change.
     auto diagnostic = emitError(demand.largest)
                       << "parallelism cuts every chunk of the program into ";
     if (demand.factor > int64_t(plan::limits::kMaxChunks))
@@ -114,6 +122,7 @@ private:
   /// Appends the parts of `target` to the result, and their positions to `positions`.
   LogicalResult split(const chunk::ChunkProgram &program, const ChunkOp &target,
                       const Demand &demand, std::vector<uint32_t> &positions) {
+    // Each part is an operation over its share of the chunks, with the same part of its sources.
     const int32_t parts = partsOf(target);
     for (int32_t part = 0; part < parts; ++part) {
       ChunkOp to = target;
@@ -127,6 +136,7 @@ private:
       if (failed(placePart(to, part, demand.blockStride)))
         return failure();
       narrow(to, demand.factor, parts, part);
+      // The same part of each source, if that was cut into as many; otherwise a read of the range.
       SmallVector<uint32_t, 4> sources;
       for (uint32_t source : program.sourcesOf(target))
         sources.push_back(partOfValue(program, source, demand.factor, parts, part));
@@ -139,6 +149,7 @@ private:
   /// in its range now, which is the same.
   uint32_t partOfValue(const chunk::ChunkProgram &program, uint32_t source, int64_t factor,
                        int32_t parts, int32_t part) {
+    // Results of the same cut are known part by part.
     const std::vector<uint32_t> &known = partsOfResult[source];
     if (known.size() == static_cast<size_t>(parts))
       return known[part];
@@ -155,6 +166,7 @@ private:
   /// Replaces the op's hint by the number of the record for one part: of one piece, on thread
   /// blocks of its own.
   LogicalResult placePart(ChunkOp &target, int32_t part, int32_t stride) {
+    // Nothing is cut further; thread blocks are moved by the stride.
     dialect::HintRecord record = dialect::hintAt(hints, target.hint);
     record.parallel = 1;
     for (int32_t *block : {&record.sendBlock, &record.recvBlock}) {
@@ -167,10 +179,12 @@ private:
                << plan::limits::kMaxThreadBlocks
                << ": ask for fewer parts or smaller thread blocks [E102]";
     }
+    // The usual hint has no record.
     if (record == dialect::HintRecord()) {
       target.hint = -1;
       return success();
     }
+    // Records are shared by all operations with the same hint and part.
     auto [entry, isNew] = recordOf.try_emplace({target.hint, part}, 0);
     if (isNew) {
       entry->second = static_cast<int32_t>(newHints.size() / dialect::kHintFields);
@@ -181,6 +195,7 @@ private:
   }
 
   void refineHeader(int32_t factor) {
+    // Everything that counts chunks is multiplied; the number of contributions is not.
     auto scale = [&](llvm::ArrayRef<int32_t> values) {
       SmallVector<int32_t> scaled;
       for (int32_t value : values)

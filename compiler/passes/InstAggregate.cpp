@@ -50,6 +50,7 @@ public:
   explicit Aggregation(Program &program)
       : program(program), network(program), dependences(dependencesOf(program)),
         transfers(program.numTransfers) {
+    // Flags and places for each step; a step that was merged points to the one that it is part of.
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       const Rank &rank = program.ranks[r];
       erased.emplace_back(rank.steps.size());
@@ -58,6 +59,7 @@ public:
       for (uint32_t i = 0; i < rank.steps.size(); ++i)
         mergedInto[r][i] = i;
     }
+    // Steps of all ranks numbered through, for the pairs of one attempt.
     firstStep.push_back(0);
     for (const Rank &rank : program.ranks)
       firstStep.push_back(firstStep.back() + static_cast<uint32_t>(rank.steps.size()));
@@ -66,11 +68,15 @@ public:
   }
 
   void run(bool joinLocal) {
+    // Along each connection: as long as a message can be joined with the next one, or with the one
+    // that continues it in memory, it is.
     for (uint32_t transfer : heads)
       while (transfer != kNone)
         if (!tryMerge(transfer, transfers[transfer].following) &&
             !tryMerge(transfer, continuation(transfer)))
           transfer = transfers[transfer].following;
+    // Local instructions when messages are settled: a local one may be a part of what passes
+    // messages on.
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       if (joinLocal)
         mergeLocal(r);
@@ -81,6 +87,7 @@ public:
 private:
   /// Finds the ends of transfers, and the order of those of each connection.
   void linkTransfers() {
+    // Sending ends first, in the order of each connection, which makes a list of its messages.
     std::vector<uint32_t> last(network.connections.size(), kNone);
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
@@ -91,11 +98,13 @@ private:
             heads.push_back(place.index);
           else
             transfers[before].following = place.index;
+          // Forwards and backwards, as merged messages are taken out.
           transfers[place.index].previous = before;
           before = place.index;
           if (auto start = startOf(place.index))
             startingAt[*start] = place.index;
         });
+    // Then the receivers, whose order among each other is that of ranks.
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
         forEachMessage(program.ranks[r].steps[i].instruction.sources, [&](const Place &place) {
@@ -107,6 +116,7 @@ private:
   using Start = std::tuple<uint32_t, PlaceKind, uint32_t, uint32_t>;
 
   std::optional<Start> startOf(uint32_t transfer) {
+    // Where a message comes from in its sender's memory: only of plain sends there is such a place.
     auto [rank, step] = transfers[transfer].ends.front();
     const Instruction &sender = instructionAt(rank, step);
     Place source = sender.sources.front();
@@ -123,6 +133,7 @@ private:
     if (!start)
       return kNone;
     auto [connection, kind, index, step] = *start;
+    // Where the next chunk would begin.
     index += instructionAt(transfers[transfer].ends.front().first, step).count;
     auto found = startingAt.lower_bound(Start(connection, kind, index, step));
     bool continues = found != startingAt.end() && std::get<0>(found->first) == connection &&
@@ -136,6 +147,7 @@ private:
 
   /// Whether the places of `second` continue those of `first`.
   bool continues(const inst::Places &first, const inst::Places &second, uint32_t count) const {
+    // Operand by operand: the next chunks of the same buffer, or messages of the same connection.
     return first.size() == second.size() &&
            llvm::all_of(llvm::zip(first, second), [&](const auto &places) {
              auto [a, b] = places;
@@ -146,6 +158,8 @@ private:
   }
 
   bool fits(const Pair &pair) {
+    // What both have besides operands must agree; and the second must not have been joined with
+    // others already, or its size would not be what was compared.
     const Instruction &first = instructionAt(pair.rank, pair.first);
     const Instruction &second = instructionAt(pair.rank, pair.second);
     if (first.final != second.final || first.threadBlock != second.threadBlock ||
@@ -162,11 +176,15 @@ private:
 
   /// Merges `next` into `transfer`, and with them all instructions that pass both on; or nothing.
   bool tryMerge(uint32_t transfer, uint32_t next) {
+    // Joining two messages means joining their senders and all their receivers, and with these the
+    // messages that they pass on: pairs are collected until there are no more, and nothing is
+    // changed before all of them fit.
     if (next == kNone || isKnownNotToFit(transfer, next))
       return false;
     tried.clear();
     llvm::SmallVector<Pair, 8> pairs;
     bool possible = addEnds(transfer, next, pairs);
+    // Whatever else the two instructions send or receive has to be joined, too.
     for (size_t done = 0; possible && done < pairs.size(); ++done) {
       const Pair pair = pairs[done];
       const Instruction &first = instructionAt(pair.rank, pair.first);
@@ -178,8 +196,11 @@ private:
       addMessages(first.sources, second.sources);
       addMessages(first.destinations, second.destinations);
     }
+    // The partners are for this attempt only.
     for (const Pair &pair : pairs)
       partnerOf(pair.rank, pair.first) = partnerOf(pair.rank, pair.second) = kNone;
+    // A pair that did not fit is remembered until something else was merged: the attempt would fail
+    // in the same way again.
     if (possible)
       llvm::for_each(pairs, [&](const Pair &pair) { merge(pair); });
     else
@@ -204,10 +225,12 @@ private:
     tried.push_back({transfer, next});
     if (transfers[transfer].ends.size() != transfers[next].ends.size())
       return false;
+    // Receivers in the same order: the same ranks, different steps.
     for (auto [a, b] : llvm::zip(transfers[transfer].ends, transfers[next].ends)) {
       if (a.first != b.first || a.second == b.second || erased[b.first][b.second])
         return false;
       uint32_t &ofFirst = partnerOf(a.first, a.second), &ofSecond = partnerOf(b.first, b.second);
+      // Met before in this attempt, as a pair: nothing to add.
       if (ofFirst == b.second && ofSecond == a.second)
         continue;
       const Pair pair{a.first, a.second, b.second};
@@ -224,6 +247,7 @@ private:
     ++numMerged;
     Instruction &first = instructionAt(pair.rank, pair.first);
     Instruction &second = instructionAt(pair.rank, pair.second);
+    // The first grows, the second goes; its messages leave the list of their connection.
     first.count += second.count;
     erased[pair.rank][pair.second] = true;
     grown[pair.rank][pair.first] = true;
@@ -242,6 +266,8 @@ private:
     // destination.
     std::map<std::tuple<PlaceKind, uint32_t, PlaceKind, uint32_t>, uint32_t> expected;
     Rank &rank = program.ranks[r];
+    // In order: a local instruction that begins where an earlier one of the same kind ends is
+    // joined to that.
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       Instruction &instruction = rank.steps[i].instruction;
       plan::Opcode opcode = opcodeOf(instruction);
@@ -255,6 +281,7 @@ private:
         expected.erase(found);
         merge({r, target, i});
       }
+      // Where the joined one would be continued.
       uint32_t count = rank.steps[target].instruction.count;
       const Instruction &merged = rank.steps[target].instruction;
       source = merged.sources.front();

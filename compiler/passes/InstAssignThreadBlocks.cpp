@@ -28,6 +28,7 @@ struct Demand {
 };
 
 Demand demandOf(const Program &program) {
+  // What the source has asked for: thread blocks and channels.
   Demand demand;
   for (const Rank &rank : program.ranks)
     for (const Step &step : rank.steps) {
@@ -48,6 +49,8 @@ struct Score {
 };
 
 Score scoreOf(const Program &program) {
+  // Layouts are compared by scheduling them: the shortest first, then the fewest thread blocks and
+  // connections.
   Network network(program);
   StepGraph graph(program, network, MessageOrder::Free);
   Score score;
@@ -56,6 +59,7 @@ Score scoreOf(const Program &program) {
     for (const Step &step : rank.steps)
       score.threadBlocks =
           std::max(score.threadBlocks, static_cast<uint32_t>(step.instruction.threadBlock) + 1);
+  // A program that does not complete has no duration, and is worse than any that does.
   if (auto heights = graph.heights())
     if (Schedule result = schedule(program, network, graph, program.depth, *heights);
         result.complete)
@@ -80,15 +84,18 @@ public:
 
   /// Replaces the program by the best of what is tried.
   LogicalResult run(Program &program) {
+    // The limit of thread blocks: the option, or what the source implies.
     Demand demand = demandOf(program);
     // Without a number, as many blocks as the source says things may run side by side.
     options.limit = request.maxThreadBlocks > 0
                         ? request.maxThreadBlocks
                         : std::max<uint32_t>(demand.channels.size(), demand.largestBlock + 1);
+    // Channels have to be numbered if blocks are asked for, or if those of the source are too many.
     mustNumber = demand.largestBlock >= 0 ||
                  (!demand.channels.empty() &&
                   *demand.channels.rbegin() >= static_cast<int32_t>(request.maxChannels));
     options.limit = std::clamp(options.limit, 1u, plan::limits::kMaxThreadBlocks);
+    // With one thread block a rank there is nothing to choose.
     if (request.maxThreadBlocks < 2)
       return assign(program, 1, passes::BlockLayout::Balanced);
     return choose(program);
@@ -101,6 +108,8 @@ private:
   LogicalResult choose(Program &program) {
     constexpr size_t kTryAll = size_t{1} << 18;     // steps
     constexpr size_t kTryLayouts = size_t{1} << 12; // steps
+    // Numbers of colours to try: one asked for, all powers of two, or, of a large program, only the
+    // largest.
     const size_t work = numSteps(program);
     const uint32_t most = std::min(request.maxThreadBlocks, request.maxChannels);
     std::vector<uint32_t> numbers{request.colors > 0 ? std::min(request.colors, most) : 1};
@@ -109,6 +118,7 @@ private:
     else if (request.colors == 0)
       while (numbers.back() < most)
         numbers.push_back(std::min(2 * numbers.back(), most));
+    // Likewise the layouts.
     std::vector<passes::BlockLayout> layouts{
         request.layout.value_or(passes::BlockLayout::Balanced)};
     if (!request.layout && work <= kTryLayouts)
@@ -120,12 +130,14 @@ private:
 
   LogicalResult chooseAmong(Program &program, llvm::ArrayRef<uint32_t> numbers,
                             llvm::ArrayRef<passes::BlockLayout> layouts) {
+    // Each candidate is a copy, as assigning changes the program.
     std::optional<Program> best;
     Score score;
     for (passes::BlockLayout layout : layouts)
       for (uint32_t colors : numbers) {
         Program candidate = program;
         // More colors may need more channels than there are; then they are not for this program.
+        // The first one that works reports its errors; the others' are not the user's.
         std::optional<ScopedDiagnosticHandler> silence;
         if (best)
           silence.emplace(op.getContext(), [](Diagnostic &) { return success(); });
@@ -144,19 +156,24 @@ private:
   }
 
   LogicalResult assign(Program &program, uint32_t numColors, passes::BlockLayout layout) {
+    // Colours say which flows may share a thread block.
     std::vector<int32_t> colors;
     if (numColors > 1)
       colors = passes::colorFlows(program, numColors);
     options.layout = layout;
+    // Only some layouts look at times.
     if (passes::asksForTimes(layout))
       findBegins(program);
+    // Channels are numbered before connections exist: a connection is a route with a channel.
     if ((mustNumber || !colors.empty()) &&
         failed(passes::assignChannels(program, colors, request.maxChannels)))
       return failure();
     Network network(program);
+    // Sharing a channel must not mix up messages.
     if (!messagesKeepOrder(program, network))
       return op.emitOpError(
           "has messages whose order differs between the ends of a connection [E110]");
+    // From transfers to connections.
     forEachRankAtOnce(program, [&](uint32_t r) {
       for (Step &step : program.ranks[r].steps)
         for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
@@ -166,6 +183,7 @@ private:
     });
     program.connections = std::move(network.connections);
     program.numTransfers = 0;
+    // Thread blocks rank by rank, as no rank's depend on another's.
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       passes::StepTimes times;
       if (passes::asksForTimes(layout))
@@ -180,6 +198,7 @@ private:
   /// Finds out when the steps can begin and how long they take, once: it does not depend on
   /// channels.
   void findBegins(const Program &program) {
+    // Kept for all candidates.
     if (!firstStep.empty())
       return;
     Network network(program);
@@ -206,6 +225,7 @@ class InstAssignThreadBlocksPass
     auto transform = [&](Program &program, inst::ProgramOp op) -> LogicalResult {
       if (failed(passes::requireTransfers(op)) || failed(passes::setWeights(program, op, weights)))
         return failure();
+      // The option's word becomes a layout, or nothing for "auto".
       Request request{maxThreadBlocks, maxChannels, colors, passes::blockLayoutOf(layout),
                       spreadLocal};
       if (!request.layout && layout != "auto")

@@ -21,6 +21,8 @@ namespace {
 /// afterwards.
 Program fuse(Program &original, const Network &network, const passes::FusionOptions &options,
              uint32_t maxFanOut) {
+  // The rules on each rank, in this order: results are stored where copies would take them, sources
+  // are absorbed by reductions, sends by what produces their value; then dead stores go.
   return passes::changedCopy(original, [&](const Program &program, Rank &rank, uint32_t) {
     passes::forwardCopies(program, rank);
     passes::absorbSources(program, network, rank, options);
@@ -33,6 +35,8 @@ Program fuse(Program &original, const Network &network, const passes::FusionOpti
 /// already.
 bool separate(const Program &program, const Network &network, llvm::ArrayRef<uint32_t> stuck,
               std::vector<bool> &apart) {
+  // What is stuck waits because instructions do several things at once: keeping its transfers apart
+  // is what can free it.
   StepGraph graph(program, network, MessageOrder::Program);
   bool found = false;
   for (uint32_t step : stuck) {
@@ -43,6 +47,7 @@ bool separate(const Program &program, const Network &network, llvm::ArrayRef<uin
       apart[place.index] = true;
     };
     forEachMessage(instruction.sources, mark);
+    // A send that passes on what it receives is the culprit as well.
     if (passes::receives(instruction))
       forEachMessage(instruction.destinations, mark);
   }
@@ -56,6 +61,8 @@ class InstFusePass : public passes::impl::InstFuseBase<InstFusePass> {
     auto transform = [&](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
+      // Fusing changes the order in which messages are in flight, so that the program may no longer
+      // complete at its depth; then the steps that are stuck are fused less.
       // A few rounds find the culprits of usual programs; then nothing is fused.
       constexpr unsigned kRounds = 8;
       passes::FusionOptions options{std::vector<bool>(program.numTransfers), reassociate,
@@ -68,9 +75,11 @@ class InstFusePass : public passes::impl::InstFuseBase<InstFusePass> {
           program = std::move(fused);
           break;
         }
+        // Nothing left to separate, so nothing is fused.
         if (!separate(fused, network, stuck, options.apart))
           options.apart.assign(program.numTransfers, true);
       }
+      // Scratch that fusion has made unnecessary.
       for (Rank &rank : program.ranks)
         passes::compactScratch(rank);
       return success();

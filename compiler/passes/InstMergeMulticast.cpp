@@ -37,9 +37,11 @@ public:
   explicit Merger(const Program &program)
       : program(program), replacement(program.numTransfers), receiver(program.numTransfers),
         erased(program.ranks.size()) {
+    // At first each transfer stands for itself.
     for (uint32_t t = 0; t < program.numTransfers; ++t)
       replacement[t] = t;
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      // Each transfer has one receiver here.
       for (const Step &step : program.ranks[r].steps)
         forEachMessage(step.instruction.sources,
                        [&](const Place &place) { receiver[place.index] = r; });
@@ -64,6 +66,7 @@ private:
   /// The sends of a rank that may share a message, so far as where they begin to read tells: in
   /// most programs none, and then there is nothing to sort.
   static std::vector<std::pair<Range, uint32_t>> sendsOf(const Rank &rank) {
+    // Counted by where they begin to read, in one pass.
     std::vector<uint32_t> steps;
     std::vector<uint32_t> numSends[3]; // for each buffer, of those that read from a chunk on
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
@@ -76,6 +79,7 @@ private:
       ++counts[source.index];
       steps.push_back(i);
     }
+    // Those that share the begin with another one.
     std::vector<std::pair<Range, uint32_t>> sends;
     for (uint32_t step : steps) {
       const Instruction &instruction = rank.steps[step].instruction;
@@ -92,8 +96,10 @@ private:
     const Rank &rank = program.ranks[r];
     std::vector<bool> &flags = erased[r];
     flags.resize(rank.steps.size());
+    // Equal ranges become neighbours.
     std::vector<std::pair<Range, uint32_t>> sends = sendsOf(rank);
     llvm::sort(sends);
+    // Dependences cost most of this pass, and are needed only if there is a group at all.
     std::optional<RankDependences> dependences;
     for (auto first = sends.begin(), last = first; first != sends.end(); first = last) {
       last =
@@ -104,6 +110,7 @@ private:
         dependences.emplace(program, rank);
       // Mostly a chunk is sent again because it has another content.
       llvm::SmallDenseMap<Content, llvm::SmallVector<Group, 1>, 4> groups;
+      // The same range with the same content: the same producers.
       for (auto &[range, step] : llvm::make_range(first, last)) {
         uint32_t transfer = rank.steps[step].instruction.destinations.front().index;
         flags[step] = join(groups[dependences->producers(step)], transfer);
@@ -113,6 +120,7 @@ private:
 
   /// True if the transfer has become part of an earlier one; otherwise it begins a group.
   bool join(llvm::SmallVectorImpl<Group> &groups, uint32_t transfer) {
+    // One receiver takes a multicast once: a second message to the same rank is another group.
     for (Group &group : groups)
       if (group.ranks.insert(receiver[transfer]).second) {
         replacement[transfer] = group.transfer;
@@ -133,6 +141,8 @@ private:
 class InstMergeMulticastPass : public passes::impl::InstMergeMulticastBase<InstMergeMulticastPass> {
   void runOnOperation() override {
     auto transform = [](Program &program, inst::ProgramOp op) {
+      // On a copy, which replaces the program only if it completes: a multicast is in flight until
+      // its slowest receiver has taken it.
       if (failed(passes::requireTransfers(op)))
         return failure();
       Merger merger(program);

@@ -35,6 +35,8 @@ public:
 
   /// False if nothing reads a copy whose original is still there.
   bool run() {
+    // In the order of execution: for each location, who wrote it last and, if that was a copy, from
+    // where.
     bool changed = false;
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       Instruction &instruction = rank.steps[i].instruction;
@@ -49,6 +51,8 @@ public:
 
 private:
   bool replace(Place &source, const Instruction &instruction) {
+    // The source is read where it was copied from, if that still holds the same and the instruction
+    // may read it there.
     std::optional<Origin> origin = originOf(source, instruction.count);
     if (!origin)
       return false;
@@ -62,6 +66,7 @@ private:
 
   /// The one origin of all chunks of a place, if they have one.
   std::optional<Origin> originOf(Place place, uint32_t count) {
+    // All chunks must come from the same copy, or from copies that lie as one.
     Range range = rangeOf(program, rank, place, count);
     std::optional<Origin> common;
     bool agree = true;
@@ -79,6 +84,7 @@ private:
   /// Whether nobody wrote to the place after `copy`, which in place may be a copy to itself.
   bool isUnchanged(Place place, uint32_t count, uint32_t copy) {
     Range range = rangeOf(program, rank, place, count);
+    // Anything written there after the copy has another content.
     bool unchanged = true;
     contents[range.space].forEach(range.begin, range.end,
                                   [&](int64_t, int64_t, const Content &content) {
@@ -98,6 +104,7 @@ private:
   }
 
   void store(uint32_t step, const Instruction &instruction, Place target) {
+    // A copy remembers its origin; everything else is one.
     Content content{step, target.kind, {}};
     if (opcodeOf(instruction) == plan::Opcode::Copy) {
       Place source = instruction.sources.front();
@@ -132,15 +139,18 @@ class InstPropagateCopiesPass
     auto transform = [](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
+      // Most programs have no copies.
       if (!hasCopies(program))
         return success();
       Program direct = program;
       std::vector<uint8_t> changed(direct.ranks.size());
+      // Each rank by itself; dead stores are those whose readers now read elsewhere.
       forEachRankAtOnce(program, [&](uint32_t r) {
         changed[r] = Propagation(direct, direct.ranks[r]).run();
         if (changed[r])
           passes::dropDeadStores(direct, direct.ranks[r]);
       });
+      // Reading elsewhere changes what waits for what, so that the program has to complete still.
       if (llvm::is_contained(changed, true) && completes(direct, direct.depth))
         program = std::move(direct);
       return success();

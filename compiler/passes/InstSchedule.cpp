@@ -17,6 +17,7 @@ namespace {
 
 /// Puts the steps of each rank in the order of the schedule.
 void reorder(Program &program, const Schedule &schedule) {
+  // A permutation: steps are moved, not copied.
   for (auto [rank, order] : llvm::zip(program.ranks, schedule.order)) {
     std::vector<Step> steps;
     steps.reserve(order.size());
@@ -31,6 +32,7 @@ LogicalResult reportStuck(inst::ProgramOp op, const Program &program, const Step
   auto diagnostic = op.emitOpError() << "does not complete with up to " << maxDepth
                                      << " messages in flight on a connection [E111]";
   constexpr size_t kShown = 4;
+  // Some examples are enough, and all the same in large programs.
   for (uint32_t step : llvm::ArrayRef(last.stuck).take_front(kShown)) {
     uint32_t rank = graph.rankOf(step);
     diagnostic.attachNote(program.ranks[rank].steps[graph.positionOf(step)].location)
@@ -46,12 +48,15 @@ public:
       : program(program), op(op), network(program), free(program, network, MessageOrder::Free) {}
 
   LogicalResult run(uint32_t maxDepth) {
+    // Any order needs that messages have one at both ends, and that nothing waits for itself.
     if (!free.isConsistent())
       return op.emitOpError(
           "has messages whose order differs between the ends of a connection [E110]");
     heights = free.heights();
     if (!heights)
       return op.emitOpError("has instructions that wait for each other in a cycle [E112]");
+    // The depth is raised as far as allowed: a program may need more messages in flight than it
+    // says.
     maxDepth = std::max(program.depth, std::min(maxDepth, plan::limits::kMaxDepth));
     for (uint32_t depth = program.depth;; ++depth) {
       Schedule result = bestAt(depth);
@@ -71,6 +76,7 @@ private:
     constexpr uint32_t kTryAll = 1u << 15; // steps
     const bool tryAll = free.numSteps() <= kTryAll;
     const Timing timing = tryAll ? Timing::Predicted : Timing::Unasked;
+    // First by the number of steps behind, without times.
     Schedule best = schedule(program, network, free, depth, *heights, timing);
     auto consider = [&](const StepGraph &graph, llvm::ArrayRef<uint32_t> priorities) {
       Schedule other = schedule(program, network, graph, depth, priorities, timing);
@@ -80,6 +86,7 @@ private:
     if (best.complete && !tryAll)
       return best;
     // The choice of what to send first can get stuck where the program's own does not.
+    // With messages in the program's own order.
     if (!kept)
       kept.emplace(program, network, MessageOrder::Program);
     auto keptHeights = kept->heights();
@@ -87,9 +94,11 @@ private:
       consider(*kept, *keptHeights);
     if (!tryAll)
       return best;
+    // By predicted times: the longest path that is still to come.
     const std::vector<uint32_t> durations = durationsOf(program, network);
     std::vector<uint32_t> lengths = *free.heights(durations, program.weights);
     consider(free, lengths);
+    // A step on the longest path has the largest sum of both, whatever its place.
     // Depth and reverse depth together: the steps of the longest paths go first.
     for (auto [length, before] : llvm::zip(lengths, free.depths(durations, program.weights)))
       length = llvm::SaturatingAdd(length, before);

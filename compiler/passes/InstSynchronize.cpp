@@ -26,6 +26,7 @@ using Clock = llvm::SmallVector<int64_t, 4>;
 /// no such copy: then the dependences in place are all.
 std::optional<Rank> withoutCopiesOntoThemselves(const Program &program, const Rank &rank) {
   std::optional<Rank> result;
+  // Out of place such a copy writes, in place it does nothing: dependences differ between the two.
   for (uint32_t i = 0; program.inPlace && i < rank.steps.size(); ++i) {
     const inst::Instruction &copy = rank.steps[i].instruction;
     if (opcodeOf(copy) != plan::Opcode::Copy ||
@@ -53,6 +54,7 @@ void clearDependencies(Rank &rank) {
 class Synchronization {
 public:
   Synchronization(const Program &program, Rank &rank) : rank(rank) {
+    // With such copies both modes are looked at, and a step waits for what it needs in either.
     if (std::optional<Rank> inPlace = withoutCopiesOntoThemselves(program, rank)) {
       Program apart;
       apart.inPlace = false;
@@ -66,10 +68,12 @@ public:
   }
 
   void run() {
+    // A vector clock for each thread block: which step of each other block is known to be complete.
     std::vector<Clock> clocks(rank.steps.size());
     std::vector<Clock> current(numBlocks, Clock(numBlocks, kNothing));
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       uint32_t block = blockOf(rank.steps[i]);
+      // Waiting for the latest first, as its clock may cover the others.
       Clock &clock = current[block];
       synchronize(i, clock, clocks);
       clock[block] = i;
@@ -85,6 +89,7 @@ private:
   /// Adds what the step must still wait for, latest first: what is complete when a later step is
   /// may be among the rest.
   void synchronize(uint32_t i, Clock &clock, const std::vector<Clock> &clocks) {
+    // Dependences on steps of other blocks, as far as they are not known to be complete.
     Step &step = rank.steps[i];
     step.dependencies.clear();
     llvm::SmallVector<uint32_t, 8> all;
@@ -93,9 +98,11 @@ private:
     llvm::sort(all); // what is there twice is known to be complete the second time
     for (uint32_t before : llvm::reverse(all)) {
       uint32_t other = blockOf(rank.steps[before]);
+      // Known through something else that was waited for.
       if (clock[other] >= before)
         continue;
       step.dependencies.push_back(before);
+      // With it everything that it knew.
       for (uint32_t b = 0; b < numBlocks; ++b)
         clock[b] = std::max(clock[b], clocks[before][b]);
     }
@@ -111,6 +118,7 @@ class InstSynchronizePass : public passes::impl::InstSynchronizeBase<InstSynchro
   void runOnOperation() override {
     auto transform = [](Program &program, inst::ProgramOp) {
       forEachRankAtOnce(program, [&](uint32_t r) {
+        // Within one thread block everything is in order.
         if (hasOneBlock(program.ranks[r]))
           clearDependencies(program.ranks[r]);
         else

@@ -43,10 +43,13 @@ public:
 
   /// Chunks from the beginning of `range` on, at most `count`, whose extents follow each other.
   int64_t consecutive(Range range, int64_t count) {
+    // In scratch, what lies side by side need not have come from side by side: the extents must
+    // follow each other, or it is several instructions.
     if (range.buffer != OperandKind::Scratch || partChunks == 1)
       return count;
     int64_t reach = 0;
     std::optional<int64_t> first;
+    // Pieces with the same shift between index and extent, without gaps.
     scratch[range.rank].forEach(range.index, range.index + count,
                                 [&](int64_t begin, int64_t end, int64_t shift) {
                                   if (!first)
@@ -81,6 +84,7 @@ public:
     program.outOfPlace = header.outOfPlace;
     program.inPlace = header.inPlace;
     program.depth = static_cast<uint32_t>(header.depth);
+    // Sizes and offsets of each rank; which ranks mix extents in place is known at once.
     for (int32_t r = 0; r < header.numRanks; ++r) {
       analysis::Rank &rank = program.ranks.emplace_back();
       rank.scratchChunks = static_cast<uint32_t>(header.scratchChunks[r]);
@@ -108,6 +112,8 @@ private:
 
   /// Each rank's steps are stored once, where they stay.
   void reserveSteps() {
+    // One step for each operation on its rank, and one for each source that comes from another
+    // rank.
     std::vector<size_t> numSteps(program.ranks.size());
     for (const ChunkOp &target : chunks.ops) {
       numSteps[target.rank] += target.kind != ChunkOp::Kind::Read;
@@ -119,6 +125,8 @@ private:
   }
 
   LogicalResult lower(const ChunkOp &target) {
+    // An operation becomes one instruction on its rank and a send on each rank that it takes from;
+    // or several of each, if chunks do not follow each other.
     SmallVector<Range, 4> sources;
     for (uint32_t source : chunks.sourcesOf(target))
       sources.push_back(rangeOf(chunks.ops[source]));
@@ -128,10 +136,12 @@ private:
         llvm::all_of(sources, [&](const Range &source) { return source.rank == destination.rank; });
     if (isLocal && failed(chooseBlock(target)))
       return failure();
+    // As many chunks at a time as all sources allow.
     for (int64_t rest = target.count; rest > 0;) {
       int64_t count = rest;
       for (const Range &source : sources)
         count = std::min(count, extents.consecutive(source, rest));
+      // A copy onto itself is no instruction.
       if (!isIdentity(sources, destination, static_cast<uint32_t>(count)))
         emit(target, sources, destination, static_cast<uint32_t>(count));
       for (Range &source : sources)
@@ -145,6 +155,7 @@ private:
   /// Of an op that sends nothing, both thread blocks that may be asked for are that of the one
   /// instruction.
   LogicalResult chooseBlock(const ChunkOp &target) {
+    // A message has two thread blocks, a local operation one.
     if (hint.sendBlock >= 0 && hint.recvBlock >= 0 && hint.sendBlock != hint.recvBlock)
       return emitError(target.location)
              << "this stays on its rank, where one thread block does it, but thread block "
@@ -170,12 +181,14 @@ private:
 
   void emit(const ChunkOp &target, llvm::ArrayRef<Range> sources, const Range &destination,
             uint32_t count) {
+    // The instruction first: sends take their numbers from it.
     inst::Instruction &instruction = append(destination.rank, target);
     instruction.threadBlock = hint.recvBlock;
     instruction.count = count;
     instruction.extent = static_cast<uint32_t>(extents.of(sources.front()));
     instruction.final = target.final;
     for (auto [i, source] : llvm::enumerate(sources)) {
+      // Sources with other extents make the plan one for uniform chunks.
       program.uniformChunks |= extents.of(source) != instruction.extent;
       if (source.rank == destination.rank) {
         instruction.sources.push_back(placeOf(source));
@@ -189,6 +202,7 @@ private:
           others == 0 ? target.channel : std::max({target.channel, header.channel, 0}) + others;
       instruction.sources.push_back(send(target, source, instruction, own));
     }
+    // What is stored takes the extent of its destination's place.
     program.uniformChunks |= !extents.store(destination, count, instruction.extent);
     instruction.destinations.push_back(placeOf(destination));
   }
@@ -199,6 +213,7 @@ private:
                    int32_t channel) {
     inst::Place transfer = {inst::PlaceKind::Transfer, static_cast<int16_t>(channel),
                             program.numTransfers++};
+    // The sender moves as many chunks of the same extent.
     inst::Instruction &instruction = append(source.rank, target);
     instruction.count = receiver.count;
     instruction.extent = receiver.extent;
@@ -220,6 +235,7 @@ private:
   void replace() {
     OpBuilder builder(op);
     OperationState state(op.getLoc(), inst::ProgramOp::getOperationName());
+    // All attributes are the same in both dialects, but for the hints, which are used up.
     state.addAttributes(op->getAttrs());
     state.attributes.erase(op.getHintsAttrName());
     state.addRegion()->emplaceBlock();

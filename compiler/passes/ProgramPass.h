@@ -38,6 +38,8 @@ analysis::Program changedCopy(analysis::Program &program, Change change) {
   const uint64_t work = analysis::numSteps(program);
   std::vector<analysis::Rank> ranks = std::exchange(program.ranks, {}); // copied one by one
   analysis::Program copy = program;
+  // Everything but the ranks is copied at once; the ranks one by one, on several threads, each with
+  // its change.
   copy.ranks.resize(ranks.size());
   support::parallelFor(ranks.size(), work, [&](size_t r) {
     copy.ranks[r] = ranks[r];
@@ -70,9 +72,11 @@ private:
 template <typename Transform>
 mlir::LogicalResult transformPrograms(mlir::ModuleOp module, Transform transform) {
   DiagnosticsWithoutOp withoutOp(module.getContext());
+  // Locations of errors are steps, so that the op, which is the whole program, is not printed.
   for (auto op : module.getOps<inst::ProgramOp>()) {
     analysis::Program program = analysis::takeProgram(op);
     const mlir::LogicalResult result = transform(program, op);
+    // Also after a failure, so that the IR stays whole.
     analysis::storeProgram(std::move(program), op);
     if (mlir::failed(result))
       return mlir::failure();

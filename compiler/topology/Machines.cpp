@@ -5,6 +5,7 @@
 namespace occl::topology {
 
 Costs hostCosts() {
+  // Measured on hosts; docs/cost_model.md says what each is.
   Costs costs;
   costs.start = 500 * kNanosecond;
   costs.instruction = 100 * kNanosecond;
@@ -20,6 +21,7 @@ Costs hostCosts() {
 }
 
 Costs gpuCosts() {
+  // Measured on H100 and H200; docs/cost_model.md says what each is.
   Costs costs;
   costs.start = 1 * kMicrosecond;
   costs.instruction = 1300 * kNanosecond;
@@ -40,6 +42,7 @@ Costs gpuCosts() {
 }
 
 Topology sharedMemory(uint32_t ranks, uint32_t cores) {
+  // One switch that all ranks are at: memory, of which each rank has a port.
   Topology result;
   result.name = "shared memory";
   result.costs = hostCosts();
@@ -52,6 +55,7 @@ Topology sharedMemory(uint32_t ranks, uint32_t cores) {
 }
 
 Topology nvlinkSwitch(uint32_t gpus, uint32_t nodes) {
+  // GPUs of a node at one switch; several nodes have a NIC for each GPU, as DGX machines have.
   Topology result;
   result.name = "NVLink switch";
   result.costs = gpuCosts();

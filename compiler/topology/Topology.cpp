@@ -31,6 +31,7 @@ void Topology::addLink(const Link &link) {
 }
 
 void Topology::addSwitch(Switch entry) {
+  // A port has a resource for each direction: sending and receiving do not disturb each other.
   for (uint32_t rank : entry.ranks) {
     std::string port = "port of rank " + std::to_string(rank) + " at " + entry.name;
     uint32_t out = addResource(port + ", out", entry.bandwidth);
@@ -41,6 +42,7 @@ void Topology::addSwitch(Switch entry) {
 }
 
 void Topology::addNic(Nic nic) {
+  // Likewise a NIC, whose two resources are neighbours, so that one number is enough.
   auto index = static_cast<uint32_t>(nicList.size());
   std::string text =
       "NIC " + std::to_string(nodeNics[nic.node].size()) + " of node " + std::to_string(nic.node);
@@ -53,8 +55,10 @@ void Topology::addNic(Nic nic) {
 }
 
 std::optional<Route> Topology::route(uint32_t from, uint32_t to, uint32_t channel) const {
+  // Links before switches before NICs: the most particular way that there is.
   auto direct = linksBetween.find(pairKey(from, to));
   if (direct != linksBetween.end()) {
+    // Several links between two ranks are used by channel.
     const Target &target = direct->second[channel % direct->second.size()];
     return Route{linkList[target.link].latency, {target.resource}, 1};
   }
@@ -64,6 +68,7 @@ std::optional<Route> Topology::route(uint32_t from, uint32_t to, uint32_t channe
 }
 
 std::optional<Route> Topology::routeBySwitch(uint32_t from, uint32_t to, uint32_t channel) const {
+  // Ranks may be at several switches in common.
   std::vector<Route> ways;
   for (const Port &out : ports[from])
     for (const Port &in : ports[to])
@@ -84,6 +89,7 @@ std::optional<Route> Topology::routeByNics(uint32_t from, uint32_t to, uint32_t 
 }
 
 BytesPerSecond Topology::bandwidth(uint32_t from, uint32_t to) const {
+  // The narrowest part of the way.
   std::optional<Route> way = route(from, to, 0);
   if (!way)
     return 0;
@@ -94,6 +100,8 @@ BytesPerSecond Topology::bandwidth(uint32_t from, uint32_t to) const {
 }
 
 std::vector<uint32_t> Topology::directGroups() const {
+  // Groups of ranks of a node in which each reaches each other: greedily, the first group that
+  // fits. All ranks of a switch are one.
   std::vector<uint32_t> groupOf(numRanks());
   std::vector<std::vector<uint32_t>> groups;
   for (uint32_t node = 0; node < numNodes(); ++node) {

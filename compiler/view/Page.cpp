@@ -28,6 +28,7 @@ public:
 
   template <class Range, class Write>
   void list(const char *name, const Range &range, Write writeElement) {
+    // No element is last in an array with a comma behind.
     out << '"' << name << "\":[";
     const char *separator = "";
     for (const auto &element : range) {
@@ -44,6 +45,8 @@ public:
 
   void time(double microseconds) {
     char text[40];
+    // Six digits are a picosecond, which is what predictions have; zeros behind are left out, as a
+    // page has 10^5 numbers.
     std::snprintf(text, sizeof text, "%.6f", microseconds);
     std::string digits = text;
     digits.erase(digits.find_last_not_of('0') + 1);
@@ -55,6 +58,8 @@ public:
   static int64_t orNone(uint32_t index) { return index == kNone ? -1 : int64_t{index}; }
 
   void layer(const Layer &layer) {
+    // Spans and arrows as flat lists of numbers, which a browser parses several times as fast as
+    // objects; texts once each, by number.
     const Schedule &schedule = *layer.schedule;
     out << "{\"name\":" << quoted(layer.name) << ",\"makespan\":";
     time(schedule.makespan);
@@ -85,6 +90,7 @@ public:
   }
 
   void document(const std::string &title, const std::vector<Layer> &layers) {
+    // Lanes are those of the first layer: the others are drawn into them.
     out << "{\"title\":" << quoted(title) << ',';
     list("lanes", layers.front().schedule->lanes, [&](const Lane &lane) {
       out << '[' << lane.rank << ',' << quoted(lane.name) << ',' << (lane.isThreadBlock ? 1 : 0)

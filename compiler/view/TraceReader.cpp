@@ -44,6 +44,7 @@ public:
   /// False if it lacks something.
   bool take(const json &event) {
     const std::string phase = textOf(event, "ph");
+    // Metadata, spans, and both ends of flows; phases as Chrome's trace format has them.
     if (phase == "M")
       nameThread(event);
     else if (phase == "X")
@@ -54,10 +55,12 @@ public:
   }
 
   void finish() {
+    // Arrows from each sender to each receiver of a flow; a multicast has several receivers.
     for (const auto &[id, ends] : flows)
       for (const uint32_t from : ends.from)
         for (const uint32_t to : ends.to)
           schedule.arrows.push_back({from, to, ends.isSignal});
+    // Names come at any place of a trace.
     for (auto &[thread, lane] : lanes)
       if (const auto name = threadNames.find(thread); name != threadNames.end())
         schedule.lanes[lane].name = name->second;
@@ -93,6 +96,7 @@ private:
   }
 
   bool takeSpan(const json &event) {
+    // Times are required, everything else may be missing: traces are also written by other tools.
     const auto thread = threadOf(event);
     const auto begin = numberOf(event, "ts"), duration = numberOf(event, "dur");
     if (!thread || !begin || !duration || *duration < 0)
@@ -102,18 +106,21 @@ private:
     const json &arguments = given ? *given : kNothing;
     const std::string category = textOf(event, "cat");
     Span span{.lane = laneOf(*thread), .begin = *begin, .duration = *duration};
+    // A span is named by what it does; other categories by themselves.
     span.name =
         texts(category == names::kInstruction || category == names::kWait ? textOf(event, "name")
                                                                           : category);
     span.isInstruction = category == names::kInstruction;
     if (span.isInstruction || category == names::kWait)
       schedule.lanes[span.lane].isThreadBlock = true;
+    // The text that is shown on hover.
     const std::string does = textOf(arguments, span.isInstruction ? "does" : "for");
     span.text = texts(does.empty() ? textOf(event, "name") : does);
     if (const std::string source = textOf(arguments, "source"); !source.empty())
       span.source = texts(source);
     span.instruction = indexOf(arguments, "instruction");
     const std::string collective = textOf(arguments, "collective");
+    // Which run it belongs to: a trace may have many of the same collective.
     if (const uint32_t number = indexOf(arguments, "invocation"); number != kNone)
       span.invocation = invocations(collective + ", invocation " + std::to_string(number));
     lastOf[*thread] = static_cast<uint32_t>(schedule.spans.size());
@@ -126,9 +133,11 @@ private:
     const json *id = member(event, "id");
     if (!thread || !id)
       return false;
+    // A flow's end belongs to the last span of its thread, as the format has it.
     const auto span = lastOf.find(*thread);
     if (textOf(event, "cat") != names::kFlow || span == lastOf.end())
       return true;
+    // Either end may come first.
     Flow &flow = flows[id->dump()];
     (isSender ? flow.from : flow.to).push_back(span->second);
     flow.isSignal = textOf(event, "name") == names::kFlowOfSignal;
@@ -137,6 +146,7 @@ private:
 
   /// Ranks, and in them threads, in order.
   void sortLanes() {
+    // The map is sorted by rank and thread; spans get the new numbers.
     std::vector<uint32_t> position(schedule.lanes.size());
     std::vector<Lane> sorted;
     for (const auto &[thread, lane] : lanes) { // by rank and thread
@@ -156,6 +166,7 @@ private:
 };
 
 void readPrediction(const json &about, Schedule &schedule) {
+  // Only predictions say this; of a measurement it stays empty.
   schedule.plan = textOf(about, "plan");
   schedule.makespan = numberOf(about, "makespanMicroseconds").value_or(0);
   schedule.tiles = static_cast<uint64_t>(numberOf(about, "tiles").value_or(0));
@@ -200,6 +211,7 @@ std::vector<uint32_t> matchLanes(const Schedule &predicted, const Schedule &reco
 /// Keeps the spans of these invocations, in their new lanes, from the first of each on.
 void keep(Schedule &recorded, const std::vector<uint32_t> &laneOf,
           const std::vector<bool> &isKept) {
+  // Each run begins at its first instruction, so that several can be laid over each other.
   std::vector<double> first(recorded.invocations.size(), -1);
   for (const Span &span : recorded.spans)
     if (span.isInstruction && span.invocation != kNone)
@@ -207,6 +219,7 @@ void keep(Schedule &recorded, const std::vector<uint32_t> &laneOf,
           first[span.invocation] < 0 ? span.begin : std::min(first[span.invocation], span.begin);
   std::vector<Span> spans;
   std::vector<uint32_t> position(recorded.spans.size(), kNone);
+  // Spans of runs that are shown, moved to lane and time of the prediction.
   for (size_t i = 0; i < recorded.spans.size(); ++i) {
     Span span = recorded.spans[i];
     if (span.invocation == kNone || !isKept[span.invocation] || laneOf[span.lane] == kNone)
@@ -216,6 +229,7 @@ void keep(Schedule &recorded, const std::vector<uint32_t> &laneOf,
     span.begin -= first[span.invocation];
     spans.push_back(span);
   }
+  // Arrows whose two ends are shown.
   std::vector<Arrow> arrows;
   for (const Arrow &arrow : recorded.arrows)
     if (position[arrow.from] != kNone && position[arrow.to] != kNone)
@@ -242,6 +256,7 @@ support::Expected<Schedule> readTrace(std::string_view trace, const std::string 
       wrong = "event " + std::to_string(numEvents) + " lacks a time, a thread or an id";
     return false;
   };
+  // What is left when the events have been taken: the head.
   const json rest = json::parse(trace.begin(), trace.end(), take, false);
   if (rest.is_discarded() || !member(rest, "traceEvents"))
     wrong = "this is neither a plan nor a trace: no JSON object with traceEvents";
@@ -259,6 +274,7 @@ support::Status keepRunsOf(const Schedule &predicted, Schedule &recorded,
                            const std::string &origin) {
   std::vector<uint32_t> own(predicted.lanes.size());
   std::iota(own.begin(), own.end(), 0u);
+  // What the plan does on each lane, to find its runs by what they do: names may be alike.
   const Actions planned = actionsOf(predicted, own, kNone);
   const std::vector<uint32_t> laneOf = matchLanes(predicted, recorded);
   std::vector<bool> isKept;

@@ -24,6 +24,7 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, llvm::StringRef
                       llvm::StringRef collective, llvm::ArrayRef<int32_t> inputChunks,
                       llvm::ArrayRef<int32_t> outputChunks, llvm::ArrayRef<int32_t> scratchChunks,
                       llvm::ArrayRef<int32_t> inPlaceOffsets) {
+  // Properties are set, not attributes: they need no lookup by name.
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.algorithm = builder.getStringAttr(algorithm);
   properties.collective = builder.getStringAttr(collective);
@@ -44,15 +45,19 @@ InFlightDiagnostic errorAt(const ChunkOp &op) {
 }
 
 LogicalResult verifySources(const ChunkProgram &program, const ChunkOp &op, size_t position) {
+  // How many sources each kind has: a read none, a copy one, a reduction at least two.
   const llvm::ArrayRef<uint32_t> sources = program.sourcesOf(op);
   const size_t least = op.kind == ChunkOp::Kind::Read ? 0 : op.kind == ChunkOp::Kind::Copy ? 1 : 2;
   if (sources.size() < least)
     return errorAt(op) << "needs at least " << least << " sources, got " << sources.size();
   if (op.kind != ChunkOp::Kind::Reduce && sources.size() > least)
     return errorAt(op) << "needs " << least << " sources, got " << sources.size();
+  // A plan's instruction has as many operands, the destination included.
   if (sources.size() >= plan::limits::kMaxOperands)
     return errorAt(op) << "has " << sources.size() << " sources; a plan allows "
                        << plan::limits::kMaxOperands - 1;
+  // Sources are results of earlier operations: the list is in the order of execution, so there are
+  // no cycles.
   for (uint32_t source : sources) {
     if (source >= position)
       return errorAt(op) << "has a source that is no earlier operation";
@@ -70,6 +75,8 @@ LogicalResult verifySources(const ChunkProgram &program, const ChunkOp &op, size
 /// Of the operation at `position`.
 LogicalResult verifyOperation(const ChunkProgram &program, const dialect::ProgramHeader &header,
                               llvm::ArrayRef<int32_t> hints, size_t position) {
+  // From what all operations have to what some have. Ranges are checked last, with the message that
+  // names chunks.
   const ChunkOp &op = program.ops[position];
   auto emitError = [&] { return errorAt(op); };
   if (failed(verifySources(program, op, position)))
@@ -90,6 +97,7 @@ LogicalResult verifyOperation(const ChunkProgram &program, const dialect::Progra
 
 LogicalResult ProgramOp::verify() {
   const dialect::ProgramHeader header = dialect::headerOf(*this);
+  // The header first, since operations are checked against its sizes.
   if (failed(dialect::verifyHeader(*this, header)) ||
       failed(dialect::verifyHints(*this, getHints())))
     return failure();

@@ -23,6 +23,7 @@ static std::optional<ChunkOp::Kind> kindNamed(llvm::StringRef name) {
 
 /// `buffer[rank][index] count n`; without a count it stays as it is.
 static ParseResult parsePlace(OpAsmParser &parser, ChunkOp &op) {
+  // buffer, rank and index; a range of one chunk says no count.
   const llvm::SMLoc where = parser.getCurrentLocation();
   llvm::StringRef name;
   if (parser.parseKeyword(&name))
@@ -56,6 +57,7 @@ static ParseResult parseOperation(OpAsmParser &parser, ChunkOp &op) {
 ParseResult parseOperations(OpAsmParser &parser, ChunkProgram &program) {
   dialect::LineParser lines(parser);
   return lines.parse([&](llvm::StringRef name, llvm::SMLoc where) -> LocationAttr * {
+    // A mnemonic, then its sources if it has any, then where it stores.
     const std::optional<ChunkOp::Kind> kind = kindNamed(name);
     if (!kind) {
       (void)(parser.emitError(where) << "expected an operation on chunks, got " << name);
@@ -63,6 +65,7 @@ ParseResult parseOperations(OpAsmParser &parser, ChunkProgram &program) {
     }
     ChunkOp op;
     op.kind = *kind;
+    // A read has no sources: it is what a place holds.
     SmallVector<uint32_t, 8> sources;
     if ((op.kind != ChunkOp::Kind::Read &&
          (lines.parseNames(sources) || parser.parseKeyword("into"))) ||
@@ -73,6 +76,7 @@ ParseResult parseOperations(OpAsmParser &parser, ChunkProgram &program) {
 }
 
 static void printOperation(OpAsmPrinter &printer, const ChunkProgram &program, const ChunkOp &op) {
+  // The inverse of parseOperations: what has its usual value is left out.
   printer << nameOf(op.kind) << ' ';
   if (op.kind != ChunkOp::Kind::Read) {
     dialect::printNames(printer, program.sourcesOf(op));

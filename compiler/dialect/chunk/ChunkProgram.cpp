@@ -19,10 +19,13 @@ dialect::FlatForm flatten(const ChunkProgram &program) {
 }
 
 bool unflatten(const dialect::FlatForm &flat, ChunkProgram &program) {
+  // In the order of flatten(). Each number is checked as it is read, and the end of the list must
+  // be the end of an operation.
   dialect::FlatReader reader(flat);
   llvm::SmallVector<uint32_t> sources;
   while (!reader.isAtEnd()) {
     ChunkOp op;
+    // Enumerators are numbers up to the last one.
     op.kind = static_cast<ChunkOp::Kind>(
         reader.next<uint8_t>(static_cast<int64_t>(ChunkOp::Kind::Reduce)));
     op.buffer = static_cast<plan::OperandKind>(
@@ -34,6 +37,7 @@ bool unflatten(const dialect::FlatForm &flat, ChunkProgram &program) {
     op.channel = reader.next<int32_t>();
     op.hint = reader.next<int32_t>();
     op.location = reader.nextLocation();
+    // The reader bounds the size by what is left, so that a wrong number allocates nothing.
     sources.resize(reader.nextSize());
     for (uint32_t &source : sources)
       source = reader.next<uint32_t>();

@@ -6,6 +6,7 @@ namespace occl::inst {
 
 std::vector<int32_t> flatten(llvm::ArrayRef<Connection> connections) {
   std::vector<int32_t> flat;
+  // Three numbers and then the destinations. A counter has no channel: -1 says that it is one.
   for (const Connection &connection : connections) {
     int32_t channel = connection.isCounter ? -1 : static_cast<int32_t>(connection.channel);
     flat.insert(flat.end(), {static_cast<int32_t>(connection.source), channel,
@@ -16,6 +17,8 @@ std::vector<int32_t> flatten(llvm::ArrayRef<Connection> connections) {
 }
 
 std::optional<std::vector<Connection>> unflattenConnections(llvm::ArrayRef<int32_t> flat) {
+  // From an attribute, so any number may be wrong: signs and lengths are checked before they are
+  // used.
   std::vector<Connection> connections;
   while (!flat.empty()) {
     if (flat.size() < 3 || flat[0] < 0 || flat[1] < -1 || flat[2] < 0 ||

@@ -37,6 +37,8 @@ static LogicalResult verifyChannel(const Step &step, const Place &place) {
 
 static LogicalResult verifyPlaces(const dialect::ProgramHeader &header, uint32_t rank,
                                   const Step &step) {
+  // Sources and destinations have the same rules: a place in a buffer lies within it, on the rank
+  // that owns it.
   auto emitError = [&] { return errorAt(step); };
   const Instruction &instruction = step.instruction;
   for (const Places *places : {&instruction.sources, &instruction.destinations})
@@ -56,6 +58,8 @@ static LogicalResult verifyPlaces(const dialect::ProgramHeader &header, uint32_t
 static LogicalResult verifyStep(const dialect::ProgramHeader &header, uint32_t rank,
                                 const Step &step, size_t position) {
   const Instruction &instruction = step.instruction;
+  // The numbers of sources and destinations, local and not, have to be those of some instruction:
+  // the opcode follows from them.
   if (!hasShapeOf(opcodeOf(instruction), instruction))
     return errorAt(step) << "has operands of another shape than its kind of instruction takes";
   if (size_t operands = instruction.sources.size() + instruction.destinations.size();
@@ -74,6 +78,8 @@ static LogicalResult verifyStep(const dialect::ProgramHeader &header, uint32_t r
                          << "; groups are numbered from 0, and -1 is none";
   if (static_cast<int32_t>(instruction.count) < 1)
     return errorAt(step) << "needs a count of at least 1, got " << instruction.count;
+  // Dependencies name earlier steps of the rank, in ascending order, each once: so the order of
+  // steps is one in which they can be executed.
   const auto &before = step.dependencies;
   if (!before.empty() &&
       (before.back() >= position ||
@@ -91,12 +97,15 @@ LogicalResult RankOp::verify() {
 }
 
 LogicalResult ProgramOp::verify() {
+  // The op itself; what its ranks do is checked in verifyRegions(), when their ops have been.
   dialect::ProgramHeader header = dialect::headerOf(*this);
   if (failed(dialect::verifyHeader(*this, header)))
     return failure();
   auto connections = unflattenConnections(getConnections());
   if (!connections)
     return emitOpError("has connections that end in the middle of one");
+  // Destinations ascend, so that each connection has one spelling and a receiver is found by
+  // bisection.
   for (auto [i, connection] : llvm::enumerate(*connections)) {
     const auto &destinations = connection.destinations;
     bool ascending = std::adjacent_find(destinations.begin(), destinations.end(),
@@ -184,6 +193,7 @@ public:
         transferNumbers(numSteps(program)) {}
 
   LogicalResult verify() {
+    // All ends of all messages, sorted by transfer or connection; then each is looked at by itself.
     if (failed(collect()))
       return failure();
     for (uint32_t i = 0; i < byTransfer.size(); ++i)
@@ -217,6 +227,8 @@ private:
   }
 
   LogicalResult collect() {
+    // Two passes over all places, with memory for all ends in one piece: programs have millions,
+    // and a list for each would be slower than the checks.
     LogicalResult result = success();
     forEachEnd([&](const Step &step, const Place &place, uint32_t, bool) {
       if (failed(result) || failed(result = verifyNumber(step, place)))
@@ -228,6 +240,7 @@ private:
     });
     if (failed(result))
       return failure();
+    // Each end to its place, in the order of ranks and steps.
     byTransfer.endCounting();
     byConnection.endCounting();
     forEachEnd([&](const Step &step, const Place &place, uint32_t rank, bool isSend) {
@@ -258,6 +271,7 @@ private:
   LogicalResult verifyTransfer(uint32_t id, llvm::ArrayRef<End> ends) {
     if (ends.empty())
       return success(); // a pass has left it out
+    // A transfer is one message: one sender, any number of receivers on different ranks.
     const End *send = llvm::find_if(ends, [](const End &end) { return end.isSend; });
     const auto sends = llvm::count_if(ends, [](const End &end) { return end.isSend; });
     const auto receives = static_cast<ptrdiff_t>(ends.size()) - sends;
@@ -265,6 +279,7 @@ private:
       return errorAt(sends == 0 ? *ends.front().step : *send->step)
              << "transfer " << id << " needs one sender and a receiver, got " << sends << " and "
              << receives;
+    // Ends are in the order of ranks, so two on one rank are neighbours.
     for (size_t i = 1; i < ends.size(); ++i)
       if (ends[i].rank == ends[i - 1].rank)
         return errorAt(*ends[i].step)
@@ -277,6 +292,7 @@ private:
 
   LogicalResult verifyConnection(uint32_t number, llvm::ArrayRef<End> ends) {
     const Connection &connection = connections[number];
+    // The sends of a connection in their order; everybody else receives.
     SmallVector<End, 8> sends;
     for (const End &end : ends)
       if (end.isSend && end.rank != connection.source)
@@ -284,10 +300,13 @@ private:
                                   << connection.source;
       else if (end.isSend)
         sends.push_back(end);
+    // Each rank's m-th receive is the m-th message.
     llvm::SmallDenseMap<uint32_t, size_t> received;
     for (const End &end : ends)
       if (!end.isSend && failed(verifyReceive(number, end, sends, received[end.rank]++)))
         return failure();
+    // A message that is not taken would block the FIFO. Of a counter not every signal need be
+    // waited for.
     for (uint32_t rank : connection.destinations)
       if (!connection.isCounter && received[rank] != sends.size())
         return program.emitOpError()
@@ -333,6 +352,7 @@ private:
 } // namespace
 
 LogicalResult ProgramOp::verifyRegions() {
+  // One op for each rank, in order, and nothing else: passes index ranks by number.
   uint32_t next = 0;
   for (Operation &op : getBody().front()) {
     auto rank = dyn_cast<RankOp>(op);
@@ -344,6 +364,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (next != getNumRanks())
     return emitOpError() << "needs one inst.rank for each of " << getNumRanks() << " ranks, got "
                          << next;
+  // The bound is the size of tables that verification and passes make.
   if (IntegerAttr bound = getTransferBoundAttr();
       bound && (bound.getInt() < 0 || bound.getInt() > int64_t{plan::limits::kMaxInstructions}))
     return emitOpError() << "needs a number up to " << plan::limits::kMaxInstructions << " as "

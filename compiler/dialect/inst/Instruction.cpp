@@ -5,9 +5,12 @@
 namespace occl::inst {
 
 plan::Opcode opcodeOf(const Instruction &instruction) {
+  // The opcode is not stored but follows from the operands: so that passes that change operands
+  // cannot leave a wrong one.
   using plan::Opcode;
   if (instruction.isControl())
     return instruction.sources.empty() ? Opcode::Signal : Opcode::Wait;
+  // What it does, in four questions; control instructions have no data and were told apart before.
   bool receives = false, sends = false, stores = false, accessesPeers = false;
   for (const Place &place : instruction.sources) {
     receives |= !place.isLocal();
@@ -18,9 +21,11 @@ plan::Opcode opcodeOf(const Instruction &instruction) {
     stores |= place.isLocal();
     accessesPeers |= place.isPeer();
   }
+  // Any access of another rank's buffer makes it a direct one, whatever else it does.
   if (accessesPeers)
     return Opcode::LoadReduceStore;
   bool reduces = instruction.sources.size() > 1;
+  // Without messages in: a send, a reduction, a copy; with them, a receive in all its forms.
   if (!receives)
     return sends ? Opcode::Send : reduces ? Opcode::Reduce : Opcode::Copy;
   if (!sends)
@@ -31,6 +36,7 @@ plan::Opcode opcodeOf(const Instruction &instruction) {
 }
 
 bool hasShapeOf(plan::Opcode opcode, const Instruction &instruction) {
+  // The table of shapes is the plan's own (plan/model/opcode.h): both sides agree by construction.
   plan::OpcodeShape shape = plan::shapeOf(opcode);
   size_t localSources = llvm::count_if(instruction.sources, [](Place p) { return p.isLocal(); });
   size_t localDestinations =

@@ -14,6 +14,7 @@ static void flatten(const Places &places, std::vector<int64_t> &numbers) {
 // For each step: the numbers of sources, destinations and dependencies; count, extent, thread
 // block, group, final, location; then the sources, the destinations and the dependencies.
 FlatForm flatten(const Steps &steps) {
+  // Numbers of lists first, so that a reader knows how many follow.
   FlatForm flat;
   dialect::LocationNumbers locations(flat);
   for (const Step &step : steps) {
@@ -32,6 +33,7 @@ FlatForm flatten(const Steps &steps) {
 }
 
 static void readPlaces(FlatReader &reader, uint32_t number, Places &places) {
+  // A wrong number of places stops at the end of the list.
   for (uint32_t i = 0; i < number && !reader.hasFailed(); ++i) {
     Place &place = places.emplace_back();
     place.kind =
@@ -42,10 +44,12 @@ static void readPlaces(FlatReader &reader, uint32_t number, Places &places) {
 }
 
 bool unflatten(const FlatForm &flat, Steps &steps) {
+  // In the order of flatten().
   FlatReader reader(flat);
   while (!reader.isAtEnd()) {
     Step &step = steps.emplace_back();
     Instruction &instruction = step.instruction;
+    // Sizes are bounded by what is left, so nothing is reserved for wrong numbers.
     const uint32_t sources = reader.nextSize(), destinations = reader.nextSize(),
                    dependencies = reader.nextSize();
     instruction.count = reader.next<uint32_t>();

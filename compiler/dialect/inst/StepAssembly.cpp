@@ -33,6 +33,8 @@ std::string nameOf(plan::Opcode opcode) {
 }
 
 static ParseResult parseOwner(OpAsmParser &parser, Place &place) {
+  // The owner of another rank's buffer is kept where messages have their channel: a place has one
+  // or the other.
   if (failed(parser.parseOptionalKeyword("of")))
     return success();
   llvm::SMLoc at = parser.getCurrentLocation();
@@ -47,6 +49,8 @@ static ParseResult parseOwner(OpAsmParser &parser, Place &place) {
 }
 
 static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
+  // A buffer with an index, of another rank if it says so; or a message with a number, on a channel
+  // of its own if it says so.
   llvm::SMLoc at = parser.getCurrentLocation();
   llvm::StringRef name;
   if (parser.parseKeyword(&name))
@@ -56,6 +60,7 @@ static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
     return parser.emitError(at) << "expected input, output, scratch, transfer or connection, got "
                                 << name;
   place.kind = *kind;
+  // Places in buffers first.
   if (place.isLocal()) {
     if (parser.parseLSquare() || parser.parseInteger(place.index) || parser.parseRSquare())
       return failure();
@@ -65,6 +70,7 @@ static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
     return failure();
   if (place.kind != PlaceKind::Transfer || failed(parser.parseOptionalKeyword("channel")))
     return success();
+  // Checked before it is narrowed to 16 bits.
   at = parser.getCurrentLocation();
   int32_t channel = 0;
   if (parser.parseInteger(channel))
@@ -97,6 +103,8 @@ static std::optional<plan::Opcode> opcodeNamed(llvm::StringRef name) {
 
 /// What an instruction's operands are not, as its name says what they are to be; empty if nothing.
 static llvm::StringRef contradiction(plan::Opcode opcode, const Instruction &instruction) {
+  // The text names the instruction, though it follows from the operands: both have to agree, so
+  // that a text is not read as something else than it says.
   if (!hasShapeOf(opcode, instruction))
     return "has operands of another shape than its kind of instruction takes";
   auto isPeer = [](const Place &place) { return place.isPeer(); };
@@ -108,6 +116,8 @@ static llvm::StringRef contradiction(plan::Opcode opcode, const Instruction &ins
 
 static ParseResult parseStep(OpAsmParser &parser, dialect::LineParser &lines, plan::Opcode opcode,
                              Step &step) {
+  // `mnemonic sources into destinations`, then what differs from the usual. Signals have no
+  // sources, waits no destinations.
   Instruction &instruction = step.instruction;
   const bool hasSources = opcode != plan::Opcode::Signal;
   const bool hasDestinations = opcode != plan::Opcode::Wait;
@@ -124,6 +134,7 @@ static ParseResult parseStep(OpAsmParser &parser, dialect::LineParser &lines, pl
     return success();
   if (lines.parseNames(step.dependencies))
     return failure();
+  // In any order in the text, ascending and once each in the IR.
   llvm::sort(step.dependencies);
   step.dependencies.erase(llvm::unique(step.dependencies), step.dependencies.end());
   return success();
@@ -132,6 +143,7 @@ static ParseResult parseStep(OpAsmParser &parser, dialect::LineParser &lines, pl
 ParseResult parseSteps(OpAsmParser &parser, Steps &steps) {
   dialect::LineParser lines(parser);
   return lines.parse([&](llvm::StringRef name, llvm::SMLoc where) -> LocationAttr * {
+    // The mnemonic decides which lists are there.
     std::optional<plan::Opcode> opcode = opcodeNamed(name);
     if (!opcode) {
       (void)(parser.emitError(where) << "expected an instruction, got " << name);
@@ -160,6 +172,7 @@ static void printPlace(OpAsmPrinter &printer, Place place) {
 
 static void printStep(OpAsmPrinter &printer, const Step &step) {
   const Instruction &instruction = step.instruction;
+  // The inverse of parseStep.
   printer << nameOf(opcodeOf(instruction)) << ' ';
   llvm::interleaveComma(instruction.sources, printer,
                         [&](Place place) { printPlace(printer, place); });

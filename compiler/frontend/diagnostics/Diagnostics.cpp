@@ -57,11 +57,13 @@ std::span<const DiagnosticCode> allDiagnosticCodes() { return kAllCodes; }
 bool isWarning(DiagnosticCode code) { return codeOf(code)[0] == 'W'; }
 
 Diagnostic &DiagnosticEngine::error(DiagnosticCode code, SourceRange range, std::string message) {
+  // Warnings are worth nothing once there are errors, and after many errors more do not help.
   bool isOneTooMany = isWarning(code) ? hasErrors() || numWarnings() >= kMaxErrors : isFull();
   if (isOneTooMany || isRepetition(code, range)) {
     dummy = Diagnostic{};
     return dummy;
   }
+  // The first error removes the warnings that came before.
   if (!isWarning(code) && errors++ == 0)
     diagnostics.clear();
   return diagnostics.emplace_back(Diagnostic{code, range, std::move(message), {}, {}});
@@ -75,6 +77,7 @@ bool DiagnosticEngine::isRepetition(DiagnosticCode code, SourceRange range) cons
 }
 
 std::string DiagnosticEngine::render() const {
+  // As clang prints it: place, message, code, the line with a caret, fixes, notes.
   std::string out;
   for (const Diagnostic &diagnostic : diagnostics) {
     renderPlace(sources, diagnostic.range, out);
@@ -90,6 +93,7 @@ std::string DiagnosticEngine::render() const {
   }
   if (diagnostics.empty())
     return out;
+  // A summary in the end, as the list may be long.
   size_t count = diagnostics.size();
   out += std::to_string(count) + (hasErrors() ? " error" : " warning") + (count == 1 ? "" : "s");
   out += count >= kMaxErrors ? ", and perhaps more.\n" : ".\n";

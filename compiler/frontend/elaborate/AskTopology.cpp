@@ -6,6 +6,7 @@
 namespace occl::frontend {
 
 bool Elaborator::evaluateTopologyQuery(const Expr &expr, int64_t &out) {
+  // A topology's own declaration may ask about what it has built so far.
   const DeclaredTopology *declared = options.topology;
   const topology::Topology *machine = declared ? &declared->topology : building;
   if (!machine) {
@@ -13,6 +14,8 @@ bool Elaborator::evaluateTopologyQuery(const Expr &expr, int64_t &out) {
           "this asks about the topology; give one with --topology <file>");
     return false;
   }
+  // Arguments are numbers of nodes or ranks, by the question. Each is checked against what exists;
+  // the second of rank(node, local) against the size of that node.
   int64_t arguments[2] = {0, 0};
   auto query = static_cast<TopologyQuery>(expr.value);
   for (size_t i = 0; i < expr.operands.size(); ++i) {
@@ -39,6 +42,7 @@ bool Elaborator::evaluateTopologyQuery(const Expr &expr, int64_t &out) {
 
 bool Elaborator::answer(const topology::Topology &machine, TopologyQuery query, uint32_t a,
                         uint32_t b, const Expr &expr, int64_t &out) {
+  // The language's questions as those of Topology; each has the arguments that it needs.
   switch (query) {
   case TopologyQuery::Ranks:
     out = machine.numRanks();
@@ -67,12 +71,15 @@ bool Elaborator::answer(const topology::Topology &machine, TopologyQuery query, 
     out = static_cast<int64_t>(machine.nicsOfNode(a).size());
     return true;
   case TopologyQuery::Nic: {
+    // The NIC's number within its node, since programs distribute the ranks of a node over its
+    // NICs.
     const std::vector<uint32_t> &own = machine.nicsOfRank(a);
     const std::vector<uint32_t> &all = machine.nicsOfNode(machine.nodeOf(a));
     out = own.empty() ? -1 : std::find(all.begin(), all.end(), own[0]) - all.begin();
     return true;
   }
   case TopologyQuery::Bandwidth:
+    // In MB/s and ns: integers that a program can compute with.
     out = static_cast<int64_t>(machine.bandwidth(a, b) / 1'000'000);
     return true;
   case TopologyQuery::Latency: {
@@ -85,6 +92,8 @@ bool Elaborator::answer(const topology::Topology &machine, TopologyQuery query, 
 }
 
 bool Elaborator::answerGpus(const topology::Topology &machine, const Expr &expr, int64_t &out) {
+  // The number of GPUs of a node, if all have the same: otherwise the answer would be wrong for
+  // some.
   if (machine.numNodes() == 0) {
     out = 0;
     return true;

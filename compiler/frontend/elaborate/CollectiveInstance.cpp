@@ -14,8 +14,12 @@ std::optional<int64_t> Elaborator::collectiveParameter(std::string_view name) co
 }
 
 bool Elaborator::instantiateCollective() {
+  // The collective's declaration is executed with the algorithm's arguments: its parameters, lets
+  // and asserts, then sizes, modes and precondition.
   const CollectiveDecl &collective = *algorithm.collective;
   info.collective = collective.name;
+  // By name and by where it is declared: a program may have a collective of its own with a standard
+  // name.
   info.isStandard = collective.nameRange.file == program.modules[0]->file &&
                     plan::standardCollectiveOf(collective.name).has_value();
   if (!bindCollectiveArguments())
@@ -49,6 +53,7 @@ bool Elaborator::bindCollectiveArguments() {
   }
   info.numRanks = static_cast<uint32_t>(ranks);
   setBudget(info.numRanks);
+  // Not every collective has a root; without one it is 0, which nobody looks at.
   int64_t root = collectiveParameter("root").value_or(0);
   if (root < 0 || root >= ranks) {
     error(DiagnosticCode::RankOutOfRange, algorithm.collectiveRange,
@@ -61,6 +66,8 @@ bool Elaborator::bindCollectiveArguments() {
 }
 
 bool Elaborator::executeBindings() {
+  // Bindings are declarations of the collective; an error in them is reported there, with a note at
+  // the algorithm.
   for (const Stmt *statement : algorithm.collective->bindings) {
     if (statement->kind == StmtKind::Let)
       bind(*statement);
@@ -76,12 +83,14 @@ bool Elaborator::executeBindings() {
 
 bool Elaborator::evaluatePerRank(const RankItem &item, int64_t low, int64_t high,
                                  std::vector<int64_t> &out) {
+  // `input[r]: expr` once for each rank, with r as a variable.
   for (uint32_t rank = 0; rank < info.numRanks; ++rank) {
     slot(item.slot).type = Type::Int;
     slot(item.slot).scalar = rank;
     int64_t value;
     if (!evaluateScalar(*item.expr, value))
       return false;
+    // The range is the caller's: sizes are not negative, offsets may be.
     if (value < low || value > high) {
       error(DiagnosticCode::BadSize, item.expr->range,
             std::to_string(value) + " is not in the range " + std::to_string(low) + " to " +
@@ -95,6 +104,7 @@ bool Elaborator::evaluatePerRank(const RankItem &item, int64_t low, int64_t high
 }
 
 bool Elaborator::sizeBuffers() {
+  // Input and output are required items, `inplace` is not: without it the two never share memory.
   const CollectiveDecl &collective = *algorithm.collective;
   constexpr int64_t kMaxChunks = plan::limits::kMaxChunks;
   std::vector<int64_t> inputs, outputs, offsets(info.numRanks, 0);
@@ -106,12 +116,14 @@ bool Elaborator::sizeBuffers() {
     if (!evaluatePerRank(collective.inplace, -kMaxChunks, kMaxChunks, offsets))
       return false;
   }
+  // A part's chunks: the parameter `chunks`, unless the collective says otherwise.
   int64_t part = collectiveParameter("chunks").value_or(0);
   if (collective.part && !evaluateScalar(*collective.part, part))
     return false;
   info.inputChunks.assign(inputs.begin(), inputs.end());
   info.outputChunks.assign(outputs.begin(), outputs.end());
   info.inPlaceOffsets.assign(offsets.begin(), offsets.end());
+  // Checked here, before anything is divided by it.
   if (part < 1 || part > kMaxChunks) {
     error(DiagnosticCode::BadSize, algorithm.collectiveRange,
           "a part has 1 to " + std::to_string(kMaxChunks) + " chunks, not " + std::to_string(part));
@@ -123,10 +135,12 @@ bool Elaborator::sizeBuffers() {
 
 bool Elaborator::checkSizes(const std::vector<uint32_t> &inputs,
                             const std::vector<uint32_t> &outputs) {
+  // Sums in 64 bits over all ranks: memory for the execution grows with them.
   uint64_t total = 0;
   for (const std::vector<uint32_t> *sizes : {&inputs, &outputs})
     for (uint32_t size : *sizes) {
       total += size;
+      // Chunks of a part differ in size, by their number in it: so buffers are whole parts.
       if (size % info.partChunks == 0)
         continue;
       error(DiagnosticCode::BadSize, algorithm.collectiveRange,
@@ -141,6 +155,7 @@ bool Elaborator::checkSizes(const std::vector<uint32_t> &inputs,
               " are possible: cut buffers into fewer chunks, or take fewer ranks");
     return false;
   }
+  // An editor allows less than the compiler.
   if (!spendChunks(total, algorithm.collectiveRange))
     return false;
   layout.setBuffers(inputs, outputs, info.inPlaceOffsets);

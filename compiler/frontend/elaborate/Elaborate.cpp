@@ -30,14 +30,18 @@ void Elaborator::setBudget(uint64_t numRanks) {
 }
 
 std::optional<ProgramInfo> Elaborator::run() {
+  // Slots of the collective's variables lie behind those of the algorithm.
   collectiveFrame = algorithm.numSlots;
   stack.resize(algorithm.numSlots + algorithm.collective->numSlots);
   info.name = algorithm.name;
   if (!bindParameters() || !chooseVersion() || !instantiateCollective())
     return std::nullopt;
+  // Importers want what is promised and nothing else.
   if (options.promiseOnly)
     return promise();
   sink.useHints(hints);
+  // Each alias mode that the algorithm claims is executed on its own memory, at the same time: a
+  // mistake in one of them is found without a second run.
   memories.reserve(2);
   for (bool inPlace : {false, true})
     if (inPlace ? info.inPlace : info.outOfPlace)
@@ -55,6 +59,7 @@ std::optional<ProgramInfo> Elaborator::run() {
 }
 
 std::optional<ProgramInfo> Elaborator::promise() {
+  // The same visit as checkPostcondition(), without anything that was executed.
   isRequired.assign(layout.numLocations(), false);
   bool isComplete = visitRequirements([&](const RequirementInstance &instance) {
     if (!info.isStandard)
@@ -73,6 +78,8 @@ Diagnostic &Elaborator::error(DiagnosticCode code, SourceRange place, const std:
 }
 
 ContextId Elaborator::context() {
+  // A context is the chain of loops with their values; made only when an event needs one, and
+  // shared by all in the same iteration.
   ContextId parent = kNoContext;
   for (Loop &loop : loops) {
     if (loop.context == kNoContext)
@@ -83,6 +90,8 @@ ContextId Elaborator::context() {
 }
 
 std::string Elaborator::valuesIn(const Expr &expr) const {
+  // For messages: the values of the integer variables in the expression, each once. Loop variables
+  // are named by the context anyway.
   std::string text;
   std::vector<std::string_view> seen;
   std::function<void(const Expr &)> visit = [&](const Expr &node) {
@@ -96,6 +105,7 @@ std::string Elaborator::valuesIn(const Expr &expr) const {
       text += (text.empty() ? "; " : ", ") + std::string(node.name) + " = " +
               std::to_string(stack[frame + node.slot].scalar);
     }
+    // Over the whole expression, in the order in which it is written.
     for (const Expr *child : {node.a, node.b, node.c})
       if (child)
         visit(*child);

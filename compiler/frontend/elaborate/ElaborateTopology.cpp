@@ -62,6 +62,8 @@ const char *nameOf(Dimension dimension) {
 } // namespace
 
 bool Elaborator::runTopology(Topology &result) {
+  // A topology is executed like an algorithm: declarations with loops and parameters, whose items
+  // add to the result.
   stack.resize(algorithm.numSlots);
   info.name = algorithm.name;
   result.name = algorithm.name;
@@ -78,6 +80,7 @@ bool Elaborator::runTopology(Topology &result) {
 }
 
 void Elaborator::executeTopologyItem(const TopologyItem &item) {
+  // One case for each kind of item; costs may be set before or after nodes.
   switch (item.kind) {
   case TopologyItemKind::Machine:
     if (item.name == "gpu")
@@ -114,6 +117,8 @@ void Elaborator::executeTopologyItem(const TopologyItem &item) {
 bool Elaborator::evaluateQuantity(const Quantity &quantity, int64_t low, int64_t high,
                                   uint64_t &out) {
   int64_t value;
+  // A number and its unit's scale: "100 GB/s" is 100 * 10^9. The product may overflow, upwards or
+  // downwards, and both have a message.
   if (!evaluateScalar(*quantity.expr, value))
     return false;
   int64_t scaled = 0;
@@ -129,6 +134,7 @@ bool Elaborator::evaluateQuantity(const Quantity &quantity, int64_t low, int64_t
 }
 
 void Elaborator::addCost(const TopologyItem &item) {
+  // Costs have names, as in docs/cost_model.md, and a dimension and a range each.
   auto known = std::find_if(std::begin(kCosts), std::end(kCosts),
                             [&](const CostInfo &entry) { return entry.name == item.name; });
   if (known == std::end(kCosts)) {
@@ -148,12 +154,14 @@ void Elaborator::addCost(const TopologyItem &item) {
               nameOf(item.value.dimension));
     return;
   }
+  // Set by a function of the table's row.
   uint64_t value;
   if (evaluateQuantity(item.value, known->low, known->high, value))
     known->set(building->costs, value);
 }
 
 void Elaborator::addProtocol(const TopologyItem &item) {
+  // By the protocol's number in the plan.
   constexpr std::string_view kNames[] = {"simple", "ll", "ll128"};
   auto known = std::find(std::begin(kNames), std::end(kNames), item.name);
   if (known == std::end(kNames)) {
@@ -168,6 +176,7 @@ void Elaborator::addProtocol(const TopologyItem &item) {
   topology::ProtocolCosts &costs =
       building->costs.protocols[static_cast<size_t>(known - std::begin(kNames))];
   uint64_t value;
+  // Each attribute may be left out, and then keeps the machine's value.
   if (item.latency.expr && evaluateQuantity(item.latency, 0, kMaxLatency, value))
     costs.latency = value;
   if (item.wire.expr && evaluateQuantity(item.wire, 1000, 1'000'000, value))
@@ -208,6 +217,7 @@ bool Elaborator::evaluateRank(const Expr &expr, uint32_t &out) {
 }
 
 bool Elaborator::evaluateRanks(const TopologyItem &item, std::vector<uint32_t> &out) {
+  // "0, 2, 4..8": single ranks and ranges, in any order, each rank once.
   for (const RankRange &range : item.ranks) {
     uint32_t first;
     if (!evaluateRank(*range.first, first))
@@ -215,6 +225,7 @@ bool Elaborator::evaluateRanks(const TopologyItem &item, std::vector<uint32_t> &
     int64_t last = int64_t{first} + 1;
     if (range.last && !evaluateScalar(*range.last, last))
       return false;
+    // A range must have an end behind its begin, and ranks that exist so far.
     if (last > building->numRanks() || last <= first) {
       error(DiagnosticCode::UnknownRank, join(range.first->range, range.last->range),
             last <= first
@@ -223,11 +234,13 @@ bool Elaborator::evaluateRanks(const TopologyItem &item, std::vector<uint32_t> &
                       std::to_string(building->numRanks()) + " ranks");
       return false;
     }
+    // Ranges cost steps, so that a file cannot ask for billions of ranks in a line.
     if (!spendSteps(static_cast<uint64_t>(last) - first, range.first->range))
       return false;
     for (int64_t rank = first; rank < last; ++rank)
       out.push_back(static_cast<uint32_t>(rank));
   }
+  // Sorted on a copy: the order of the ranks in the text stays.
   std::vector<uint32_t> sorted = out;
   std::sort(sorted.begin(), sorted.end());
   auto repeated = std::adjacent_find(sorted.begin(), sorted.end());
@@ -253,6 +266,7 @@ bool Elaborator::evaluateAttributes(const TopologyItem &item, uint64_t &bandwidt
 }
 
 void Elaborator::addLink(const TopologyItem &item) {
+  // Both ends and what the link can do; a link to oneself is a mistake and not nothing.
   topology::Link link;
   if (!evaluateRank(*item.ranks[0].first, link.from) ||
       !evaluateRank(*item.ranks[1].first, link.to) ||
@@ -263,6 +277,7 @@ void Elaborator::addLink(const TopologyItem &item) {
           "rank " + std::to_string(link.from) + " needs no link to itself");
     return;
   }
+  // Counted before it is added, as two links if it is duplex.
   uint64_t count = building->links().size() + (item.isDuplex ? 2 : 1);
   if (!checkCount(item, count, topology::kMaxLinks, "links"))
     return;
@@ -284,6 +299,7 @@ void Elaborator::addSwitch(const TopologyItem &item) {
 }
 
 void Elaborator::addNic(const TopologyItem &item) {
+  // The ranks that use the NIC are on one node, whose traffic it carries.
   topology::Nic nic;
   if (!evaluateRanks(item, nic.ranks) || !evaluateAttributes(item, nic.bandwidth, nic.latency))
     return;

@@ -5,6 +5,7 @@
 namespace occl::frontend {
 
 bool Elaborator::evaluatePlace(const Expr &expr, Place &out) {
+  // Only expressions that name a place; the resolver has checked the types.
   switch (expr.kind) {
   case ExprKind::Location:
     return evaluateLocation(expr, out);
@@ -29,13 +30,17 @@ bool Elaborator::evaluatePlace(const Expr &expr, Place &out) {
 }
 
 bool Elaborator::evaluateLocation(const Expr &expr, Place &out) {
+  // buffer[rank][chunk], or [chunk..end]. The rank is checked before the chunks, whose number
+  // depends on it.
   int64_t rank;
   if (!evaluateScalar(*expr.b, rank))
     return false;
   out = Place();
+  // Input is the default of a Place.
   if (expr.a->kind == ExprKind::Output) {
     out.buffer = BufferKind::Output;
   } else if (expr.a->kind == ExprKind::Scratch) {
+    // A scratch whose declaration failed has reported that.
     const Value &scratch = slot(expr.a->slot);
     if (scratch.type == Type::Error)
       return false;
@@ -59,6 +64,7 @@ bool Elaborator::evaluateLocation(const Expr &expr, Place &out) {
 bool Elaborator::evaluateRange(const Expr &firstExpr, const Expr *lastExpr, uint64_t size,
                                const Expr &whole, Place &out) {
   int64_t first, last;
+  // Without an end it is one chunk, and open: as a destination it takes as many as the source has.
   if (!evaluateScalar(firstExpr, first))
     return false;
   if (!lastExpr) {
@@ -75,6 +81,7 @@ bool Elaborator::evaluateRange(const Expr &firstExpr, const Expr *lastExpr, uint
     }
     --last;
   }
+  // Against the buffer's size; `last` cannot be below `first` any more.
   if (first < 0 || static_cast<uint64_t>(last) >= size || last < 0) {
     SourceRange place = lastExpr ? join(firstExpr.range, lastExpr->range) : firstExpr.range;
     std::string_view buffer = sources.text(whole.a->range);
@@ -92,11 +99,13 @@ bool Elaborator::evaluateRange(const Expr &firstExpr, const Expr *lastExpr, uint
 }
 
 bool Elaborator::evaluateChunk(const Expr &expr, Chunk &out) {
+  // A place used as a value is read at that point of the program.
   if (expr.type == Type::Location) {
     Place place;
     return evaluatePlace(expr, place) && read(place, expr, out);
   }
   switch (expr.kind) {
+  // Everything else that has the type of a chunk.
   case ExprKind::Variable: {
     const Value &value = slot(expr.slot);
     out = value.chunk;
@@ -114,6 +123,7 @@ bool Elaborator::evaluateChunk(const Expr &expr, Chunk &out) {
   }
   case ExprKind::Slice:
     return evaluateSlice(expr, out);
+  // A copy is a value as well: what it has stored.
   case ExprKind::Copy: {
     Operand source{{}, expr.a};
     Place destination;
@@ -180,6 +190,8 @@ bool Elaborator::pushOperand(const Expr &operand, size_t mark) {
 }
 
 bool Elaborator::pushOperands(const Expr &expr) {
+  // The operands' chunks go on a stack, not into a list for each reduction: reductions nest, and
+  // there are many.
   size_t mark = operandStack.size();
   bool good = true;
   auto push = [&](const Expr &operand) {
@@ -187,6 +199,7 @@ bool Elaborator::pushOperands(const Expr &expr) {
     return stopped ? Flow::Stop : Flow::Normal;
   };
   const size_t failedBefore = numFailedLoops;
+  // Operands by a loop, or one by one.
   if (!expr.generators.list.empty())
     return forEach(expr.generators, [&] { return push(*expr.operands[0]); }) != Flow::Stop &&
            numFailedLoops == failedBefore && good;
@@ -196,6 +209,8 @@ bool Elaborator::pushOperands(const Expr &expr) {
 }
 
 bool Elaborator::evaluateReduce(const Expr &expr, Chunk &out) {
+  // Operands first, then the destination, as the language says; the stack above `mark` is this
+  // reduction's.
   size_t mark = operandStack.size();
   bool good = pushOperands(expr);
   Place destination;
@@ -206,6 +221,7 @@ bool Elaborator::evaluateReduce(const Expr &expr, Chunk &out) {
     error(DiagnosticCode::EmptyReduction, expr.range, "a reduction needs at least one operand");
     good = false;
   }
+  // All operands still hold what was read, and have as many chunks as the first.
   for (size_t i = 0; i < operands.size() && good; ++i) {
     const auto &[chunk, operand] = operands[i];
     good = checkFresh(chunk, *operand);
@@ -222,6 +238,8 @@ bool Elaborator::evaluateReduce(const Expr &expr, Chunk &out) {
 }
 
 bool Elaborator::evaluateGroup(const Expr &expr, Chunk &out) {
+  // Chunks that lie one behind the other in one buffer become one value, which is read again as a
+  // whole.
   size_t mark = operandStack.size();
   bool good = pushOperands(expr);
   std::span<const Operand> parts = std::span(operandStack).subspan(mark);
@@ -237,6 +255,7 @@ bool Elaborator::evaluateGroup(const Expr &expr, Chunk &out) {
       out = good ? chunk : Chunk();
       continue;
     }
+    // Each part has to begin where the ones before end.
     Place whole = out.place;
     good = whole.buffer == place.buffer && whole.scratch == place.scratch &&
            whole.rank == place.rank && whole.index + whole.count == place.index;
@@ -247,6 +266,7 @@ bool Elaborator::evaluateGroup(const Expr &expr, Chunk &out) {
     out.place.count += place.count;
     out.place.isOpen = false;
   }
+  // A group of one is that chunk itself.
   bool isOne = parts.size() == 1;
   operandStack.resize(mark);
   if (!good || isOne)

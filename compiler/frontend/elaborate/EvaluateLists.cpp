@@ -33,6 +33,7 @@ bool Elaborator::spendElements(uint64_t count, SourceRange place) {
 }
 
 const List *Elaborator::findList(const Expr &expr, ListRef &holder) {
+  // A variable's list is used where it lies; only what is computed needs a holder to keep it alive.
   if (expr.kind == ExprKind::Variable) {
     const Value &value = slot(expr.slot);
     return value.type == Type::Error ? nullptr : value.list.get();
@@ -45,6 +46,7 @@ const List *Elaborator::findList(const Expr &expr, ListRef &holder) {
 }
 
 const List *Elaborator::findElement(const Expr &expr, ListRef &holder, size_t &index) {
+  // The index is checked here, for elements of all kinds of lists.
   const List *list = findList(*expr.a, holder);
   int64_t wanted;
   if (!list || !evaluateScalar(*expr.b, wanted))
@@ -60,6 +62,7 @@ const List *Elaborator::findElement(const Expr &expr, ListRef &holder, size_t &i
 }
 
 bool Elaborator::evaluateList(const Expr &expr, ListRef &out) {
+  // Lists are shared and never changed: what would change one makes another.
   switch (expr.kind) {
   case ExprKind::Variable:
     out = slot(expr.slot).list;
@@ -96,6 +99,8 @@ bool Elaborator::evaluateList(const Expr &expr, ListRef &out) {
 }
 
 bool Elaborator::appendElement(const Expr &expr, Type element, List &list) {
+  // A range in a list literal stands for its numbers. The difference is computed without overflow,
+  // as bounds may be far apart.
   if (expr.kind == ExprKind::Range) {
     int64_t first, last;
     if (!evaluateScalar(*expr.a, first) || !evaluateScalar(*expr.b, last))
@@ -107,6 +112,7 @@ bool Elaborator::appendElement(const Expr &expr, Type element, List &list) {
       list.ints.push_back(value);
     return true;
   }
+  // Any other element is a value of the list's element type.
   Value value;
   if (!spendElements(1, expr.range) || !evaluate(expr, element, value))
     return false;
@@ -120,10 +126,12 @@ bool Elaborator::appendElement(const Expr &expr, Type element, List &list) {
 }
 
 bool Elaborator::buildList(const Expr &expr, ListRef &out) {
+  // Elements one by one, or by a loop: `[i * 2 for i in 0..n]`.
   auto list = std::make_shared<List>();
   Type element = elementOf(expr.type);
   bool good = true;
   if (!expr.generators.list.empty()) {
+    // A loop that failed has reported why, and the list is wrong then.
     const size_t failedBefore = numFailedLoops;
     forEach(expr.generators, [&] {
       good = good && appendElement(*expr.operands[0], element, *list);
@@ -139,6 +147,7 @@ bool Elaborator::buildList(const Expr &expr, ListRef &out) {
 }
 
 bool Elaborator::concatenate(const Expr &expr, ListRef &out) {
+  // One of the three kinds of elements is used, the others are empty; so all are joined.
   ListRef a, b;
   if (!evaluateList(*expr.a, a) || !evaluateList(*expr.b, b) ||
       !spendElements(a->size() + b->size(), expr.range))
@@ -152,6 +161,7 @@ bool Elaborator::concatenate(const Expr &expr, ListRef &out) {
 }
 
 bool Elaborator::evaluateSublist(const Expr &expr, ListRef &out) {
+  // A range of the list's elements; an empty one at the end is allowed.
   ListRef whole;
   int64_t first, last;
   if (!evaluateList(*expr.a, whole) || !evaluateScalar(*expr.b, first) ||
@@ -164,6 +174,7 @@ bool Elaborator::evaluateSublist(const Expr &expr, ListRef &out) {
               " does not lie in this list, which has " + std::to_string(size) + " elements");
     return false;
   }
+  // Paid for before it is copied.
   if (!spendElements(static_cast<uint64_t>(last - first), expr.range))
     return false;
   auto part = [&](const auto &elements) {
@@ -190,6 +201,7 @@ bool Elaborator::evaluateListComparison(const Expr &expr, int64_t &out) {
 }
 
 bool Elaborator::evaluateListBuiltin(const Expr &expr, int64_t &out) {
+  // The list first, then a value if the function takes one.
   ListRef holder;
   const List *list = findList(*expr.operands[0], holder);
   int64_t wanted = 0;
@@ -201,6 +213,7 @@ bool Elaborator::evaluateListBuiltin(const Expr &expr, int64_t &out) {
   auto builtin = static_cast<Builtin>(expr.value);
   auto found = std::find(ints.begin(), ints.end(), wanted);
   switch (builtin) {
+  // A sum may overflow, which is an error at the call and not a wrong number.
   case Builtin::Sum:
     out = 0;
     for (int64_t value : ints)
@@ -210,6 +223,7 @@ bool Elaborator::evaluateListBuiltin(const Expr &expr, int64_t &out) {
   case Builtin::Contains:
     out = found != ints.end();
     return true;
+  // position() of what is not there has no answer; contains() asks first.
   case Builtin::Position:
     if (found == ints.end())
       error(DiagnosticCode::OutOfDomain, expr.range,
@@ -219,6 +233,7 @@ bool Elaborator::evaluateListBuiltin(const Expr &expr, int64_t &out) {
   default:
     break;
   }
+  // min and max, which an empty list has not.
   if (ints.empty()) {
     error(DiagnosticCode::OutOfDomain, expr.range,
           "an empty list has no least or greatest element");
@@ -230,6 +245,7 @@ bool Elaborator::evaluateListBuiltin(const Expr &expr, int64_t &out) {
 }
 
 bool Elaborator::evaluateListResult(const Expr &expr, ListRef &out) {
+  // split() makes chunks; the others make lists out of lists.
   auto builtin = static_cast<Builtin>(expr.value);
   if (builtin == Builtin::Split)
     return splitChunk(expr, out);
@@ -243,6 +259,7 @@ bool Elaborator::evaluateListResult(const Expr &expr, ListRef &out) {
     std::reverse(list->rows.begin(), list->rows.end());
     std::reverse(list->chunks.begin(), list->chunks.end());
   } else {
+    // offsets(): the running sum, with 0 in front: one element more than the list has.
     list->ints.push_back(0);
     for (int64_t value : from->ints) {
       int64_t next;
@@ -256,12 +273,14 @@ bool Elaborator::evaluateListResult(const Expr &expr, ListRef &out) {
 }
 
 bool Elaborator::splitChunk(const Expr &expr, ListRef &out) {
+  // The value must be what was read, since each part is read again.
   Chunk whole;
   int64_t parts;
   if (!evaluateChunk(*expr.operands[0], whole) || !evaluateScalar(*expr.operands[1], parts) ||
       !checkFresh(whole, *expr.operands[0]))
     return false;
   const uint64_t count = whole.place.count;
+  // No part may be empty, as a value has at least one chunk.
   if (parts < 1 || static_cast<uint64_t>(parts) > count) {
     error(DiagnosticCode::OutOfDomain, expr.operands[1]->range,
           "a value of " + std::to_string(count) + (count == 1 ? " chunk" : " chunks") +
@@ -272,6 +291,7 @@ bool Elaborator::splitChunk(const Expr &expr, ListRef &out) {
   for (uint64_t k = 0; k < static_cast<uint64_t>(parts); ++k) {
     if (!spendElements(1, expr.range) || !spendOp(expr.range))
       return false;
+    // As even as it can be, and the same formula as for parts of instances: k * count / parts.
     uint64_t first = k * count / parts, last = (k + 1) * count / parts;
     Place place = whole.place;
     place.index += static_cast<uint32_t>(first);

@@ -16,6 +16,8 @@ bool Elaborator::evaluateSubject(const Expr &expr, Place &out) {
 }
 
 bool Elaborator::evaluateContent(const Expr &expr, Place &out) {
+  // A place is asked for what it holds now; a chunk for what it held when it was read, which it
+  // must still do.
   Chunk chunk;
   bool isPlace = expr.type == Type::Location;
   if (isPlace ? !evaluatePlace(expr, out) : !evaluateChunk(expr, chunk))
@@ -27,6 +29,7 @@ bool Elaborator::evaluateContent(const Expr &expr, Place &out) {
 }
 
 bool Elaborator::evaluateMember(const Expr &expr, int64_t &out) {
+  // Lists have a length; origins, chunks and places the rest.
   auto member = static_cast<Member>(expr.value);
   if (member == Member::Length) {
     ListRef holder;
@@ -41,6 +44,7 @@ bool Elaborator::evaluateMember(const Expr &expr, int64_t &out) {
     out = member == Member::Rank ? origin.rank : origin.chunk;
     return true;
   }
+  // How many inputs are summed up in it.
   if (member == Member::Contributions)
     return evaluateContributions(*expr.a, out);
   Place place;
@@ -54,6 +58,8 @@ bool Elaborator::evaluateOrigin(const Expr &expr, Contribution &out) {
   Place place;
   if (!evaluateContent(expr, place))
     return false;
+  // Every chunk of the value has one input as its content, and these lie side by side: only then
+  // the value as a whole has an origin.
   LocationId first = layout.first(place);
   for (uint32_t i = 0; i < place.count; ++i) {
     const ContributionSum &content = memories[0].content(first + i);
@@ -82,6 +88,7 @@ bool Elaborator::evaluateOrigin(const Expr &expr, Contribution &out) {
 bool Elaborator::evaluateContributions(const Expr &expr, int64_t &out) {
   Place place;
   if (!evaluateContent(expr, place))
+    // All chunks must have the same number, or there is no answer for the value.
     return false;
   LocationId first = layout.first(place);
   out = memories[0].content(first).count;

@@ -11,6 +11,7 @@ bool Elaborator::overflow(const Expr &expr) {
 }
 
 bool Elaborator::evaluateScalar(const Expr &expr, int64_t &out) {
+  // Integers and truth values are both 64-bit numbers; types were checked before.
   switch (expr.kind) {
   case ExprKind::Integer:
   case ExprKind::Boolean:
@@ -21,6 +22,7 @@ bool Elaborator::evaluateScalar(const Expr &expr, int64_t &out) {
     out = value.scalar;
     return value.type != Type::Error;
   }
+  // -(-2^63) does not fit.
   case ExprKind::Negate:
     return evaluateScalar(*expr.a, out) &&
            (!__builtin_sub_overflow(int64_t{0}, out, &out) || overflow(expr));
@@ -62,6 +64,7 @@ bool Elaborator::evaluateScalar(const Expr &expr, int64_t &out) {
 }
 
 bool Elaborator::evaluateBinary(const Expr &expr, int64_t &out) {
+  // `&&` and `||` do not evaluate their right side if the left one decides.
   int64_t a, b;
   if (!evaluateScalar(*expr.a, a))
     return false;
@@ -72,6 +75,7 @@ bool Elaborator::evaluateBinary(const Expr &expr, int64_t &out) {
   }
   if (!evaluateScalar(*expr.b, b))
     return false;
+  // Comparisons cannot fail; arithmetic may overflow, which is an error with the values.
   switch (expr.op) {
   case BinaryOp::Or:
   case BinaryOp::And:
@@ -109,6 +113,8 @@ bool Elaborator::evaluateBinary(const Expr &expr, int64_t &out) {
 }
 
 bool Elaborator::evaluateDivision(const Expr &expr, int64_t a, int64_t b, int64_t &out) {
+  // Rounded downwards, and a remainder that is never negative: (i - 1) % n wraps around as one
+  // expects of an index.
   if (b == 0) {
     error(DiagnosticCode::DivisionByZero, expr.range, "division by zero" + valuesIn(expr));
     return false;
@@ -127,6 +133,7 @@ bool Elaborator::evaluateDivision(const Expr &expr, int64_t a, int64_t b, int64_
 }
 
 bool Elaborator::evaluateBuiltin(const Expr &expr, int64_t &out) {
+  // min and max take any number of arguments, or a list; pow and log2 are of integers.
   auto builtin = static_cast<Builtin>(expr.value);
   if (isList(expr.operands[0]->type))
     return evaluateListBuiltin(expr, out);
@@ -147,6 +154,7 @@ bool Elaborator::evaluateBuiltin(const Expr &expr, int64_t &out) {
           "log2 needs a positive number, not " + std::to_string(out));
     return false;
   }
+  // Rounded downwards: the position of the highest bit.
   out = std::bit_width(static_cast<uint64_t>(out)) - 1;
   return true;
 }
@@ -168,6 +176,7 @@ bool Elaborator::evaluatePower(const Expr &expr, int64_t base, int64_t exponent,
 }
 
 bool Elaborator::evaluate(const Expr &expr, Type wanted, Value &out) {
+  // By the type that is wanted: a place is read where a chunk is wanted.
   bool good = false;
   switch (wanted) {
   case Type::Int:
@@ -188,11 +197,14 @@ bool Elaborator::evaluate(const Expr &expr, Type wanted, Value &out) {
   default:
     break;
   }
+  // An error is a value without a type; what uses it reports nothing more.
   out.type = good ? wanted : Type::Error;
   return good;
 }
 
 bool Elaborator::call(const Expr &expr, Value &out) {
+  // Recursion is allowed and bounded; the limit is far above what programs need and far below what
+  // the stack holds.
   constexpr unsigned kMaxCalls = 32;
   const FunctionDecl &function = *expr.function;
   if (callDepth == kMaxCalls) {
@@ -204,12 +216,14 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   }
   if (!spendSteps(1, expr.range))
     return false;
+  // Arguments are evaluated in the caller's frame.
   std::vector<Value> arguments(function.params.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!evaluate(*expr.operands[i], function.params[i].type, arguments[i]))
       return false;
     show(function.params[i].nameRange, arguments[i]);
   }
+  // The callee's frame lies behind the caller's on one stack of values.
   Frame caller = frame;
   Type callerReturns = returnType;
   returnType = function.result;
@@ -217,6 +231,7 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   stack.resize(frame + function.numSlots);
   std::move(arguments.begin(), arguments.end(), stack.begin() + static_cast<ptrdiff_t>(frame));
   ++callDepth;
+  // A return leaves its value here.
   returned = Value();
   Flow flow = execute(function.body);
   --callDepth;
@@ -224,6 +239,7 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   frame = caller;
   returnType = callerReturns;
   out = std::move(returned);
+  // Stop means that an error has ended the execution.
   if (function.result == Type::Void || flow == Flow::Stop)
     return flow != Flow::Stop;
   if (flow != Flow::Return)

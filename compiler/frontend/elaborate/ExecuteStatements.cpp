@@ -16,6 +16,8 @@ Elaborator::Flow Elaborator::execute(const std::vector<Stmt *> &statements) {
 }
 
 Elaborator::Flow Elaborator::execute(const Stmt &statement) {
+  // Errors of a statement do not end the program unless it has been stopped: several mistakes are
+  // reported in one run.
   switch (statement.kind) {
   case StmtKind::Let:
   case StmtKind::Var:
@@ -70,6 +72,7 @@ void Elaborator::bind(const Stmt &statement) {
 }
 
 void Elaborator::tell(Observer &observer, SourceRange name, const Value &value) const {
+  // Editors show values of these types.
   switch (value.type) {
   case Type::Int:
     return observer.onInt(name, value.scalar);
@@ -105,6 +108,7 @@ bool Elaborator::executeAssert(const Stmt &statement) {
 }
 
 void Elaborator::executeScratch(const Stmt &statement) {
+  // Slots of each rank: one expression for all, or one in which the rank is a variable.
   Value &value = slot(statement.slot);
   value = Value();
   std::vector<uint32_t> slots;
@@ -114,11 +118,13 @@ void Elaborator::executeScratch(const Stmt &statement) {
       slot(statement.rankSlot).type = Type::Int;
       slot(statement.rankSlot).scalar = rank;
     }
+    // The same number for all is evaluated once.
     if (isUniform && rank > 0)
       slots.push_back(slots.back());
     else if (!evaluateSlots(statement, rank, slots))
       return;
   }
+  // The limit of an editor, then that of plans.
   uint64_t total = layout.numLocations();
   for (uint32_t size : slots)
     total += size;
@@ -132,8 +138,10 @@ void Elaborator::executeScratch(const Stmt &statement) {
               std::to_string(kMaxLocations) + " chunks, as many as a plan may have");
     return;
   }
+  // Memory of both modes gets the new locations.
   for (Memory &memory : memories)
     memory.grow();
+  // The variable's value is the scratch's number.
   value.type = Type::Buffer;
   value.scalar = *scratch;
 }
@@ -155,6 +163,7 @@ bool Elaborator::evaluateSlots(const Stmt &statement, uint32_t rank, std::vector
 }
 
 Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &body, size_t depth) {
+  // The innermost level: the condition of `where`, then the body.
   if (depth == generators.list.size()) {
     int64_t included = 1;
     if (generators.where && !evaluateScalar(*generators.where, included)) {
@@ -163,12 +172,15 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
     }
     return stopped ? Flow::Stop : included ? body() : Flow::Normal;
   }
+  // A range or a list; bounds are evaluated once, before the loop.
   const Generator &generator = generators.list[depth];
   int64_t first = 0, last;
   ListRef list;
   bool good = generator.last
                   ? evaluateScalar(*generator.first, first) && evaluateScalar(*generator.last, last)
                   : evaluateList(*generator.first, list);
+  // A loop that cannot be evaluated has no iterations. That it failed is noted, for results that
+  // depend on it.
   if (!good) {
     ++numFailedLoops;
     return stopped ? Flow::Stop : Flow::Normal;
@@ -176,6 +188,7 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
   if (list)
     last = static_cast<int64_t>(list->size());
   Flow flow = Flow::Normal;
+  // The loop is on the stack of loops, by which events know their context.
   loops.push_back({&generator, first, kNoContext, steps});
   size_t level = loops.size() - 1;
   for (int64_t value = first; value < last && flow == Flow::Normal; ++value) {
@@ -187,6 +200,7 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
     loops[level].value = variable.scalar;
     loops[level].context = kNoContext;
     show(generator.nameRange, variable);
+    // Each iteration costs a step: empty loops end as well.
     flow = spendSteps(1, generator.range) ? forEach(generators, body, depth + 1) : Flow::Stop;
   }
   loops.pop_back();

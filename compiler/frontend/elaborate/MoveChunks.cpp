@@ -32,6 +32,8 @@ bool Elaborator::checkReadable(const Place &place, const Expr &expr) {
 }
 
 bool Elaborator::checkWritten(const Place &place, const Expr &expr) {
+  // In each mode that is claimed, every location of the place must have been written, or hold
+  // input.
   LocationId first = layout.first(place);
   auto unwritten = [&](const Memory &memory) -> std::optional<LocationId> {
     for (LocationId location = first; location < first + place.count; ++location)
@@ -40,6 +42,7 @@ bool Elaborator::checkWritten(const Place &place, const Expr &expr) {
     return std::nullopt;
   };
   for (const Memory &memory : memories) {
+    // The message names the mode if only one of them is at fault.
     std::optional<LocationId> location = unwritten(memory);
     if (!location)
       continue;
@@ -56,6 +59,8 @@ bool Elaborator::checkAliasedInput(const Place &place, const Expr &expr) {
   if (place.buffer != BufferKind::Input || memories.size() == 1)
     return true;
   LocationId first = layout.first(place);
+  // An input chunk that in place is an output, and was written as such, is no longer the input out
+  // of place would have.
   for (const Memory &memory : memories) {
     auto [version, location] = memory.latest(first, place.count);
     if (version <= kEntry)
@@ -75,11 +80,14 @@ bool Elaborator::checkAliasedInput(const Place &place, const Expr &expr) {
 }
 
 bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
+  // The value was read at `stamp`; if any of its locations has a later version, it is not what the
+  // program thinks it is. Per mode, as in place more is overwritten.
   LocationId first = layout.first(chunk.place);
   for (const Memory &memory : memories) {
     auto [version, location] = memory.latest(first, chunk.place.count);
     if (version <= chunk.stamp)
       continue;
+    // The note shows the statement that overwrote it, with the values of its loops.
     const Event &overwrite = trace.eventOf(version);
     auto isStale = [&](const Memory &other) {
       return other.latest(first, chunk.place.count).first > chunk.stamp;
@@ -98,15 +106,18 @@ bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
 
 bool Elaborator::store(std::span<const Operand> operands, Place destination, const Expr &expr,
                        Chunk &out) {
+  // A value of n chunks needs n chunks at its destination; an open one takes as many.
   const Place &source = operands[0].chunk.place;
   if (!fitDestination(destination, source.count, expr))
     return false;
+  // A copy of a place onto itself is no operation.
   bool isIdentity =
       operands.size() == 1 && layout.overlap(source, destination, false) == Layout::Overlap::Same;
   if (isIdentity) {
     out = operands[0].chunk;
     return true;
   }
+  // Checked, then paid for, then done.
   if (!checkStore(operands, destination, expr) || !spendOp(expr.range) ||
       !spendSteps(static_cast<uint64_t>(operands.size()) * destination.count, expr.range))
     return false;
@@ -114,6 +125,7 @@ bool Elaborator::store(std::span<const Operand> operands, Place destination, con
     emitStore(operands, destination, expr, out);
     return true;
   }
+  // Hints at the statement itself hold for it alone.
   Hints outer = hints, own;
   if (!evaluateHints(*expr.hints, own))
     return false;
@@ -124,12 +136,14 @@ bool Elaborator::store(std::span<const Operand> operands, Place destination, con
 }
 
 bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &expr) {
+  // A destination with an end of its own must have the source's length.
   if (!destination.isOpen && destination.count != count) {
     error(DiagnosticCode::CountMismatch, expr.b->range,
           "the destination has " + std::to_string(destination.count) + " chunks, the source " +
               std::to_string(count));
     return false;
   }
+  // In 64 bits: the index and count are of the program.
   uint64_t size = layout.size(destination);
   if (static_cast<uint64_t>(destination.index) + count > size) {
     destination.count = count;
@@ -144,6 +158,8 @@ bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &
 
 bool Elaborator::checkStore(std::span<const Operand> operands, const Place &destination,
                             const Expr &expr) {
+  // For each source: is there a way to it, and does it overlap the destination only as a whole? A
+  // partial overlap would read what was just written, slice by slice.
   for (const auto &[chunk, operand] : operands) {
     if (!checkLinks(expr, chunk.place.rank, destination.rank))
       return false;
@@ -155,12 +171,14 @@ bool Elaborator::checkStore(std::span<const Operand> operands, const Place &dest
     if (memory == memories.end())
       continue;
     std::string mode = modeText(*memory, overlapsInPart);
+    // If it is only in one mode, claiming the other one helps.
     offerModes(mode,
                error(DiagnosticCode::PartialOverlap, expr.range,
                      mode + "the source " + layout.describe(chunk.place) + " and the destination " +
                          layout.describe(destination) + " overlap in part"));
     return false;
   }
+  // The input must stay as it is out of place: the user's buffer is const there.
   if (destination.buffer != BufferKind::Input || !info.outOfPlace)
     return true;
   error(DiagnosticCode::DestroyedInput, expr.b->range,

@@ -26,6 +26,7 @@ public:
   }
 
   bool readList(Type type, ListRef &out) {
+    // "[1, 2, 5..8]" or "[[1], [2, 3]]", with blanks anywhere.
     auto list = std::make_shared<List>();
     if (!accept("["))
       return false;
@@ -58,6 +59,7 @@ private:
   }
 
   bool readElement(Type type, List &list) {
+    // A matrix has rows; a list of numbers has numbers and ranges.
     if (type == Type::IntMatrix) {
       ListRef row;
       bool good = readList(Type::IntList, row);
@@ -73,6 +75,7 @@ private:
     }
     if (!readInt(last))
       return false;
+    // Ranges end at the limit, not at their last number, which may be 2^62.
     for (int64_t value = first; value < last && list.ints.size() <= kMaxElements; ++value)
       list.ints.push_back(value);
     return list.ints.size() <= kMaxElements;
@@ -124,6 +127,7 @@ bool Elaborator::bindParameters() {
 
 bool Elaborator::parseValue(std::string_view text, Type type, Value &out) {
   out.type = type;
+  // Words for truth values, as in the language.
   if (type == Type::Bool) {
     out.scalar = text == "true";
     return out.scalar || text == "false";
@@ -150,6 +154,7 @@ void Elaborator::recordParameter(const Param &param, const Value &value) {
 }
 
 bool Elaborator::parseDefine(const std::string &define) {
+  // The definition becomes a text of its own, so that errors point into the command line.
   FileId file = sources.addText("<command line>", "-D " + define);
   auto length = static_cast<uint32_t>(define.size());
   auto equals = static_cast<uint32_t>(std::min(define.find('='), define.size()));
@@ -165,6 +170,7 @@ bool Elaborator::parseDefine(const std::string &define) {
   for (const Param &param : algorithm.params)
     names.push_back(param.name);
   bool isKnown = std::find(names.begin(), names.end(), name) != names.end();
+  // It is the topology's.
   if (!isKnown && options.topology && options.topology->hasParameter(name))
     return true;
   if (!isKnown) {
@@ -183,6 +189,7 @@ bool Elaborator::parseDefine(const std::string &define) {
 }
 
 bool Elaborator::bindParameter(size_t index) {
+  // From -D, else the default; without either the program cannot be run.
   const Param &param = algorithm.params[index];
   Value &value = slot(static_cast<uint32_t>(index));
   auto define = std::find_if(defines.begin(), defines.end(),
@@ -204,11 +211,13 @@ bool Elaborator::bindParameter(size_t index) {
                           "=<value>");
     return false;
   } else {
+    // Defaults may refer to parameters before them.
     Value computed;
     if (!evaluate(*param.defaultValue, param.type, computed))
       return false;
     slot(static_cast<uint32_t>(index)) = std::move(computed);
   }
+  // What the plan will say of it.
   recordParameter(param, slot(static_cast<uint32_t>(index)));
   show(param.nameRange, slot(static_cast<uint32_t>(index)));
   return true;

@@ -7,6 +7,8 @@
 namespace occl::frontend {
 
 bool Elaborator::visitRequirements(const std::function<void(const RequirementInstance &)> &visit) {
+  // Postconditions are declarations with loops of their own: they are executed in the collective's
+  // frame, and each requirement is handed out as it comes.
   frame = collectiveFrame;
   Flow flow = Flow::Normal;
   for (const PostItem &post : algorithm.collective->posts) {
@@ -25,6 +27,7 @@ bool Elaborator::visitRequirements(const std::function<void(const RequirementIns
 
 bool Elaborator::visitRequirement(const Requirement &requirement,
                                   const std::function<void(const RequirementInstance &)> &visit) {
+  // The left side is a place of the output; each of its chunks may be named once.
   Place output;
   if (!evaluatePlace(*requirement.output, output))
     return false;
@@ -37,6 +40,7 @@ bool Elaborator::visitRequirement(const Requirement &requirement,
     }
     isRequired[location] = true;
   }
+  // The right side: which inputs, for `count` chunks.
   if (!collectContributions(requirement, output.count))
     return false;
   visit({&requirement, output, contributionBuffer});
@@ -81,6 +85,7 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
     return stopped ? Flow::Stop : Flow::Normal;
   };
   Flow flow = Flow::Normal;
+  // A single place, or a reduction over places, by a loop or one by one.
   if (value.kind != ExprKind::Reduce)
     flow = push(value);
   else if (!value.generators.list.empty())
@@ -94,6 +99,8 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
     error(DiagnosticCode::EmptyReduction, value.range, "a reduction needs at least one operand");
     return false;
   }
+  // The sum of contributions, in the same form as memory keeps its content: so a check is a
+  // comparison of two numbers.
   expected.assign(count, {});
   for (const Place &place : contributionBuffer)
     for (uint32_t i = 0; i < count; ++i)
@@ -103,6 +110,7 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
 }
 
 bool Elaborator::isNewRequirement(const Requirement &requirement) {
+  // Which variables the right side depends on is found once for each requirement.
   if (freeSlotsOf != &requirement) {
     freeSlotsOf = &requirement;
     freeSlots = freeVariables(*requirement.value);
@@ -132,6 +140,7 @@ void Elaborator::checkPostcondition() {
 
 /// "5 of 8 outputs are wrong, on ranks 0, 1 and 2": what a few errors do not tell.
 std::string Elaborator::describeWrongOutputs() const {
+  // The first errors show examples; this says how many there are, and where.
   constexpr size_t kMaxNamed = 8;
   size_t required = static_cast<size_t>(std::count(isRequired.begin(), isRequired.end(), true));
   std::vector<uint32_t> ranks;
@@ -140,6 +149,7 @@ std::string Elaborator::describeWrongOutputs() const {
       ranks.push_back(rank);
   std::string text = std::to_string(wrongOutputs) + " of the " + std::to_string(required) +
                      " chunks that the postcondition asks for are wrong, on ";
+  // All, many, or a list.
   if (ranks.size() == info.numRanks && ranks.size() > 1)
     return text + "all ranks";
   if (ranks.size() > kMaxNamed)
@@ -155,6 +165,7 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
   constexpr size_t kMaxFailures = 3;
   for (uint32_t i = 0; i < instance.output.count; ++i) {
     LocationId location = layout.first(instance.output) + i;
+    // In every mode that is claimed, the output has to hold exactly what is expected.
     auto isOther = [&](const Memory &memory) {
       return memory.version(location) == kUnwritten || memory.content(location) != expected[i];
     };
@@ -167,6 +178,8 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
       isRankWrong[instance.output.rank] = true;
       continue;
     }
+    // Something differs. Inputs that the precondition calls equal may stand for each other, which
+    // the sums do not know: so this looks at the history.
     std::vector<Contribution> wanted;
     for (const Place &place : instance.contributions)
       wanted.push_back(sameAs({place.rank, place.index + i}));
@@ -191,6 +204,7 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
 
 bool Elaborator::holdsSame(const Memory &memory, LocationId location,
                            const std::vector<Contribution> &wanted) {
+  // Only preconditions with equal inputs can make different sums right.
   if (equalInput.empty() || memory.version(location) == kUnwritten ||
       memory.content(location).count != wanted.size())
     return false;
@@ -203,6 +217,7 @@ bool Elaborator::holdsSame(const Memory &memory, LocationId location,
 }
 
 std::vector<Contribution> Elaborator::contentsOf(const Memory &memory, LocationId location) {
+  // A sum of one contribution is that contribution's number; others need the history.
   const ContributionSum &sum = memory.content(location);
   if (sum.count == 1)
     return {soleContribution(sum)};
@@ -237,11 +252,14 @@ void Elaborator::recordRequirement(const RequirementInstance &instance) {
 
 void Elaborator::appendRequirement(const Place &output,
                                    std::span<const Contribution> contributions) {
+  // Neighbouring outputs with neighbouring contributions become one requirement of several chunks:
+  // plans of large collectives would otherwise be mostly requirements.
   constexpr size_t kHeader = 4;
   std::vector<int32_t> &out = info.requirements;
   auto isNext = [&](size_t at, uint64_t value) {
     return static_cast<uint64_t>(out[at]) + static_cast<uint64_t>(out[lastRecorded + 2]) == value;
   };
+  // Same rank, next chunk; and each contribution is the next one, too.
   bool continues = out.size() == lastRecorded + kHeader + 2 * contributions.size() &&
                    out[lastRecorded] == static_cast<int32_t>(output.rank) &&
                    isNext(lastRecorded + 1, output.index);
@@ -249,10 +267,12 @@ void Elaborator::appendRequirement(const Place &output,
        ++i, at += 2)
     continues = out[at] == static_cast<int32_t>(contributions[i].rank) &&
                 isNext(at + 1, contributions[i].chunk);
+  // It continues the last one.
   if (continues) {
     out[lastRecorded + 2] += static_cast<int32_t>(output.count);
     return;
   }
+  // Contributions are what limits a plan's size.
   numRecorded += contributions.size();
   if (numRecorded > plan::limits::kMaxTotalContributions) {
     error(DiagnosticCode::BadSize, algorithm.collective->nameRange,
@@ -263,6 +283,7 @@ void Elaborator::appendRequirement(const Place &output,
     stopped = true;
     return;
   }
+  // Rank, chunk, count and number, then the contributions.
   lastRecorded = out.size();
   auto push = [&](uint64_t number) { out.push_back(static_cast<int32_t>(number)); };
   push(output.rank);

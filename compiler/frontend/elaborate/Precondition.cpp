@@ -16,6 +16,8 @@ LocationId findFirst(std::vector<LocationId> &equal, LocationId location) {
 } // namespace
 
 bool Elaborator::readPrecondition() {
+  // Items that only say what is equal leave all inputs defined; one that names inputs defines these
+  // and no others.
   const std::vector<PreItem> &items = algorithm.collective->pres;
   auto namesInputs = [](const PreItem &item) {
     return std::any_of(item.inputs.begin(), item.inputs.end(),
@@ -24,24 +26,28 @@ bool Elaborator::readPrecondition() {
   if (std::any_of(items.begin(), items.end(), namesInputs))
     isDefined.assign(layout.numLocations(), false);
   bool good = true;
+  // Each item may have loops.
   for (const PreItem &item : items)
     forEach(item.generators, [&] {
       for (const DefinedInput &defined : item.inputs)
         good = good && readDefinedInput(defined);
       return good ? Flow::Normal : Flow::Stop;
     });
+  // Classes of equal inputs point to their first member at once.
   for (LocationId location = 0; location < equalInput.size(); ++location)
     equalInput[location] = findFirst(equalInput, location);
   return good && !stopped;
 }
 
 bool Elaborator::readDefinedInput(const DefinedInput &defined) {
+  // One place, or two that are equal: `input[0][0] == input[1][0]`.
   Place places[2];
   size_t numPlaces = 0;
   for (const Expr *input : {defined.input, defined.equal})
     if (input && (!evaluatePlace(*input, places[numPlaces++]) ||
                   !spendSteps(places[numPlaces - 1].count, input->range)))
       return false;
+  // Both sides of an equation are defined.
   for (size_t i = 0; i < numPlaces && !isDefined.empty(); ++i)
     std::fill_n(isDefined.begin() + layout.first(places[i]), places[i].count, true);
   if (numPlaces == 1)
@@ -52,6 +58,8 @@ bool Elaborator::readDefinedInput(const DefinedInput &defined) {
               std::to_string(places[1].count));
     return false;
   }
+  // Union-find over locations, with the smallest member as representative: the same classes
+  // whatever the order of the items.
   if (equalInput.empty()) {
     equalInput.resize(layout.numLocations());
     std::iota(equalInput.begin(), equalInput.end(), 0);

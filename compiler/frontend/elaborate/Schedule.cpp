@@ -17,9 +17,12 @@ std::string describeSizes(uint64_t first, uint64_t last) {
 } // namespace
 
 bool Elaborator::chooseVersion() {
+  // Sizes of all versions are evaluated, also of those that are not chosen: overlaps are mistakes
+  // of the program, whatever is compiled.
   for (const VersionDecl &candidate : algorithm.versions)
     if (!evaluateSizes(candidate))
       return false;
+  // Clauses of the algorithm hold for all versions; those of the version override them.
   if (!selectVersion() || !applyClauses(algorithm.clauses))
     return false;
   if (!algorithm.versions.empty()) {
@@ -29,11 +32,14 @@ bool Elaborator::chooseVersion() {
     if (!applyClauses(algorithm.versions[version].clauses))
       return false;
   }
+  // Instances are parts of everything: the hint around all statements.
   hints.parallel = static_cast<int32_t>(info.instances);
   return true;
 }
 
 bool Elaborator::evaluateSizes(const VersionDecl &candidate) {
+  // "first .. last" without the end itself, as ranges in the language; without an end there is no
+  // largest size.
   int64_t first, last = 0;
   if (!evaluateScalar(*candidate.first, first) ||
       (candidate.last && !evaluateScalar(*candidate.last, last)))
@@ -47,6 +53,7 @@ bool Elaborator::evaluateSizes(const VersionDecl &candidate) {
   }
   Sizes sizes{static_cast<uint64_t>(first),
               candidate.last ? static_cast<uint64_t>(last) - 1 : kUnboundedBytes};
+  // Against each version before.
   for (size_t i = 0; i < versionSizes.size(); ++i) {
     uint64_t low = std::max(versionSizes[i].first, sizes.first);
     uint64_t high = std::min(versionSizes[i].last, sizes.last);
@@ -62,9 +69,11 @@ bool Elaborator::evaluateSizes(const VersionDecl &candidate) {
 }
 
 bool Elaborator::selectVersion() {
+  // Without versions there is one, for all sizes.
   if (algorithm.versions.empty())
     return true;
   version = std::min(options.version, versionSizes.size() - 1);
+  // By its number, or, if a size is given, the one that is for it.
   if (!options.bytes)
     return true;
   auto wanted = std::find_if(versionSizes.begin(), versionSizes.end(), [&](const Sizes &sizes) {
@@ -76,6 +85,7 @@ bool Elaborator::selectVersion() {
   Diagnostic &diagnostic = error(DiagnosticCode::NoVersion, algorithm.nameRange,
                                  "no version of '" + info.name + "' is for " +
                                      std::to_string(*options.bytes) + " bytes");
+  // What there is, at each version's place.
   for (size_t i = 0; i < versionSizes.size(); ++i)
     diagnostic.note(algorithm.versions[i].range,
                     "for " + describeSizes(versionSizes[i].first, versionSizes[i].last));
@@ -94,6 +104,7 @@ bool Elaborator::applyClauses(const ScheduleClauses &clauses) {
 
 bool Elaborator::evaluateHint(const Expr *expr, int64_t low, int64_t high, const char *what,
                               int32_t &out) {
+  // Nothing asked for: the value stays.
   if (!expr)
     return true;
   int64_t value;
@@ -110,6 +121,7 @@ bool Elaborator::evaluateHint(const Expr *expr, int64_t low, int64_t high, const
 }
 
 bool Elaborator::evaluateHints(const HintArguments &arguments, Hints &out) {
+  // Hints of a block refine those around it.
   constexpr int64_t kMaxParts = plan::limits::kMaxChannels;
   constexpr int64_t kLastBlock = plan::limits::kMaxThreadBlocks - 1;
   out = hints;
@@ -120,6 +132,7 @@ bool Elaborator::evaluateHints(const HintArguments &arguments, Hints &out) {
       !evaluateHint(arguments.sendBlock, 0, kLastBlock, "thread blocks", out.sendBlock) ||
       !evaluateHint(arguments.recvBlock, 0, kLastBlock, "thread blocks", out.recvBlock))
     return false;
+  // Parts multiply: parallelize(2) in parallelize(3) is six parts.
   if (int64_t{parts} * hints.parallel > kMaxParts) {
     error(DiagnosticCode::BadHint, arguments.parallel->range,
           std::to_string(parts) + " parts in each of the " + std::to_string(hints.parallel) +
@@ -127,6 +140,7 @@ bool Elaborator::evaluateHints(const HintArguments &arguments, Hints &out) {
     return false;
   }
   out.parallel = parts * hints.parallel;
+  // Each aggregate block is a group of its own.
   if (arguments.aggregate)
     out.aggregate = numGroups++;
   return true;

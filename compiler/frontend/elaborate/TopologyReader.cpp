@@ -26,6 +26,7 @@ std::optional<DeclaredTopology> readTopology(SourceManager &sources, const std::
                                              const std::vector<std::string> &importPaths,
                                              DiagnosticEngine &diagnostics) {
   std::string reason;
+  // As a program: read, parsed, resolved; a topology file may import functions.
   std::optional<FileId> file = sources.addFile(path, reason);
   if (!file) {
     diagnostics.error(DiagnosticCode::UnreadableFile, {}, "cannot read '" + path + "': " + reason);
@@ -42,10 +43,13 @@ std::optional<DeclaredTopology> readTopology(SourceManager &sources, const std::
   result.place = decl->nameRange;
   for (const Param &param : decl->params)
     result.parameters.emplace_back(param.name);
+  // Of several definitions, those that are this topology's parameters; the others are the
+  // program's.
   ElaborationOptions options;
   for (const std::string &define : defines)
     if (result.hasParameter(define.substr(0, define.find('='))))
       options.defines.push_back(define);
+  // What identifies it: all texts but the prelude, and the definitions.
   for (size_t i = 1; i < program.modules.size(); ++i)
     result.identity += std::string(sources.text(program.modules[i]->file)) + '\0';
   std::vector<std::string> ordered = options.defines;

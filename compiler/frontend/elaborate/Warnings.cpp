@@ -30,6 +30,7 @@ void Elaborator::warnOfNothing() {
 void Elaborator::warnOfSizes() {
   if (version != 0)
     return; // the first version speaks for all
+  // By size, to find gaps between one version's end and the next one's begin.
   std::vector<size_t> order(versionSizes.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
@@ -46,6 +47,8 @@ void Elaborator::warnOfSizes() {
 }
 
 void Elaborator::findDead(const Memory &memory, std::vector<bool> &isDead) const {
+  // Backwards through all that was moved: what is needed in the end is live, what is written is
+  // needed only if it is live, and its sources are live then.
   auto cellOf = [&](LocationId location) {
     return memory.isInPlace() ? layout.inPlaceAlias(location) : location;
   };
@@ -56,10 +59,13 @@ void Elaborator::findDead(const Memory &memory, std::vector<bool> &isDead) const
   std::vector<uint32_t> needed; // of the chunks that an event writes
   for (size_t i = trace.numEvents(); i-- > 0;) {
     const Event &event = trace.event(i);
+    // All chunks of an event are looked at before any is changed: its sources may be its own
+    // destinations.
     needed.clear();
     for (uint32_t offset = 0; offset < event.count; ++offset)
       if (isLive[cellOf(event.destination + offset)])
         needed.push_back(offset);
+    // The sources are read before the destination is written, hence in this order.
     for (uint32_t offset : needed)
       isLive[cellOf(event.destination + offset)] = false;
     for (LocationId source : trace.sourcesOf(event))
@@ -71,6 +77,7 @@ void Elaborator::findDead(const Memory &memory, std::vector<bool> &isDead) const
 }
 
 void Elaborator::warnOfMoves() {
+  // Dead in every mode that is claimed, since both share the program.
   std::vector<bool> isDead(trace.numEvents(), true);
   for (const Memory &memory : memories)
     findDead(memory, isDead);

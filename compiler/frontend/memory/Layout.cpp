@@ -7,6 +7,8 @@ namespace occl::frontend {
 
 void Layout::setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t> outputChunks,
                         std::vector<int32_t> inPlaceOffsets) {
+  // Locations are numbered rank by rank, input before output; scratch is added behind all of them
+  // as it is declared.
   inputs = std::move(inputChunks);
   outputs = std::move(outputChunks);
   offsets = std::move(inPlaceOffsets);
@@ -17,6 +19,8 @@ void Layout::setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t>
     firstOutput.push_back(total);
     total += outputs[rank];
   }
+  // Each location has an alias in place: itself, unless it is an input chunk that is also an output
+  // chunk.
   aliases.resize(total);
   std::iota(aliases.begin(), aliases.end(), 0);
   for (uint32_t rank = 0; rank < numRanks(); ++rank)
@@ -28,17 +32,21 @@ void Layout::setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t>
 }
 
 std::optional<uint32_t> Layout::addScratch(std::string name, std::vector<uint32_t> slots) {
+  // The number of locations bounds the memory of both modes; scratch is the only thing that a
+  // program can add.
   uint64_t end = std::accumulate(slots.begin(), slots.end(), uint64_t{total});
   if (end > kMaxLocations)
     return std::nullopt;
   Scratch &scratch = scratches.emplace_back();
   scratch.name = std::move(name);
+  // The scratches of a rank lie one behind the other, as one scratch buffer of the plan.
   scratch.firstChunk = scratchTotals;
   for (uint32_t rank = 0; rank < numRanks(); ++rank) {
     scratch.firstLocation.push_back(total);
     total += slots[rank];
     scratchTotals[rank] += slots[rank];
   }
+  // An end behind the last one, so that ranges of locations need no special case.
   scratch.firstLocation.push_back(total);
   scratch.slots = std::move(slots);
   return static_cast<uint32_t>(scratches.size() - 1);
@@ -75,10 +83,12 @@ ChunkRange Layout::range(const Place &place) const {
 }
 
 Place Layout::placeOf(LocationId location) const {
+  // The rank is found by bisection in the first locations of all ranks.
   auto rankIn = [&](const std::vector<LocationId> &first) {
     return static_cast<uint32_t>(std::upper_bound(first.begin(), first.end(), location) -
                                  first.begin() - 1);
   };
+  // Scratches first: there are few, and each has a range of its own.
   for (uint32_t i = 0; i < scratches.size(); ++i)
     if (const std::vector<LocationId> &first = scratches[i].firstLocation;
         location >= first.front() && location < first.back()) {
@@ -92,11 +102,13 @@ Place Layout::placeOf(LocationId location) const {
 }
 
 Layout::Overlap Layout::overlap(const Place &a, const Place &b, bool inPlace) const {
+  // Two places of one buffer, or input and output of the same rank in place.
   bool sameBuffer = a.buffer == b.buffer && a.scratch == b.scratch;
   bool mayAlias =
       inPlace && !sameBuffer && a.buffer != BufferKind::Scratch && b.buffer != BufferKind::Scratch;
   if (a.rank != b.rank || (!sameBuffer && !mayAlias))
     return Overlap::None;
+  // Both in the coordinates of the output.
   int64_t offset = sameBuffer ? 0 : offsets[a.rank];
   int64_t firstA = a.index + (a.buffer == BufferKind::Input ? offset : 0);
   int64_t firstB = b.index + (b.buffer == BufferKind::Input ? offset : 0);

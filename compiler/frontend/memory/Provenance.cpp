@@ -9,6 +9,7 @@ namespace {
 
 /// The first contribution that counts more often in `a` than in `b`; both are sorted.
 const Contribution *firstExcess(const std::vector<Share> &a, const std::vector<Share> &b) {
+  // A merge of two sorted lists.
   auto other = b.begin();
   for (const Share &share : a) {
     while (other != b.end() && other->contribution < share.contribution)
@@ -28,6 +29,7 @@ bool contains(const std::vector<Share> &contents, const Contribution &wanted) {
 /// Sorts, and adds up what is of one contribution. A program can double a value with every
 /// statement, so numbers end somewhere.
 void normalize(std::vector<Share> &shares) {
+  // Saturates: the exact number does not matter beyond that.
   constexpr uint64_t kMaxTimes = uint64_t{1} << 40;
   std::sort(shares.begin(), shares.end(),
             [](const Share &a, const Share &b) { return a.contribution < b.contribution; });
@@ -52,9 +54,12 @@ bool Provenance::spend(uint64_t amount) {
 }
 
 void Provenance::sliceBackwards(LocationId output) {
+  // From the output backwards, only what leads to it: a program moves millions of chunks, and a
+  // message is about one.
   std::unordered_set<LocationId> wanted{cellOf(output)};
   for (size_t i = trace.numEvents(); i-- > 0 && !wanted.empty();) {
     const Event &event = trace.event(i);
+    // Out of budget: what was found so far is all that will be said.
     if (!spend(event.count))
       break;
     std::span<const LocationId> sources = trace.sourcesOf(event);
@@ -99,6 +104,7 @@ Contribution Provenance::sameAs(Place input) const {
 }
 
 void Provenance::replay() {
+  // Forwards again, over the steps that matter, with the exact contents of each location.
   for (const Step &step : steps) {
     Contents result;
     for (LocationId source : trace.sourcesOf(*step.event)) {
@@ -120,11 +126,14 @@ void Provenance::noteHistory(const Contribution &contribution, Diagnostic &diagn
   constexpr size_t kMaxArrivals = 3;
   size_t arrivals = 0;
   std::unordered_map<LocationId, bool> holds; // of what was written
+  // Follows one contribution through the steps: where it arrived, and where it came to be counted
+  // more than once.
   for (const Step &step : steps) {
     const Event &event = *step.event;
     uint64_t times = 0;
     for (LocationId source : trace.sourcesOf(event)) {
       auto known = holds.find(cellOf(source + step.offset));
+      // What was written is known; what was not still holds what it held at entry.
       times += known != holds.end() ? known->second
                                     : contentAtEntry(source + step.offset) == contribution;
     }
@@ -138,6 +147,7 @@ void Provenance::noteHistory(const Contribution &contribution, Diagnostic &diagn
           event.expr->range,
           (isRepetition ? "from here on it counts more than once, in " : "it came here, to ") +
               layout.describe(place) + trace.describe(event.context));
+    // From the first repetition on everything is repeated.
     if (isRepetition)
       return;
   }
@@ -161,6 +171,7 @@ std::vector<Share> Provenance::contentsOf(LocationId location) {
 
 Diagnostic &Provenance::report(LocationId output, const std::vector<Contribution> &contributions,
                                const Setting &setting, DiagnosticEngine &diagnostics) {
+  // The exact contents against what was promised: what is too much, and what is missing.
   Contents wanted;
   for (const Contribution &contribution : contributions)
     wanted.push_back({contribution});
@@ -168,6 +179,8 @@ Diagnostic &Provenance::report(LocationId output, const std::vector<Contribution
   Contents actual = contentsOf(output);
   const Contribution *extra = firstExcess(actual, wanted);
   const Contribution *missing = firstExcess(wanted, actual);
+  // The kinds of mistakes, the most telling first. Both may apply: something is there instead of
+  // something else.
   DiagnosticCode code = DiagnosticCode::OutputNotWritten;
   std::string message = layout.describe(layout.placeOf(output));
   if (cut) {
@@ -188,10 +201,12 @@ Diagnostic &Provenance::report(LocationId output, const std::vector<Contribution
     code = DiagnosticCode::ForeignContribution;
     message += " holds a contribution that does not belong there, " + describe(*extra);
   }
+  // The place is the last statement that wrote there.
   const Event *last = steps.empty() ? nullptr : steps.back().event;
   Diagnostic &diagnostic =
       diagnostics.error(code, last ? last->expr->range : setting.algorithm,
                         setting.mode + message + (last ? trace.describe(last->context) : ""));
+  // How the wrong contribution came there; of a missing one, which reduction should have had it.
   if (extra)
     noteHistory(*extra, diagnostic);
   else if (missing)
@@ -200,6 +215,7 @@ Diagnostic &Provenance::report(LocationId output, const std::vector<Contribution
 }
 
 std::vector<uint32_t> freeVariables(const Expr &root) {
+  // Variables that the expression uses and does not bind itself: what its value depends on.
   std::vector<uint32_t> slots, bound;
   std::function<void(const Expr &)> visit = [&](const Expr &expr) {
     for (const Generator &generator : expr.generators.list) {
@@ -217,6 +233,7 @@ std::vector<uint32_t> freeVariables(const Expr &root) {
       visit(*operand);
   };
   visit(root);
+  // What a loop inside of the expression binds does not come from outside.
   std::sort(slots.begin(), slots.end());
   slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
   std::erase_if(slots, [&](uint32_t slot) {

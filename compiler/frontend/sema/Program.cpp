@@ -20,10 +20,12 @@ public:
       : sources(sources), importPaths(importPaths), diagnostics(diagnostics) {}
 
   Program run(FileId file) {
+    // The prelude is a module like any other, and comes first: its names are known to all.
     FileId prelude = sources.addText("<prelude>", std::string(preludeText()));
     program.modules.push_back(parse(sources, prelude, diagnostics));
     program.modules.push_back(parse(sources, file, diagnostics));
     seen.emplace(fileIdentity(std::string(sources.name(file))), file);
+    // Imports of imports are appended to the list that is gone through.
     for (size_t i = 1; i < program.modules.size(); ++i)
       for (ImportDecl &import : program.modules[i]->imports)
         load(import);
@@ -34,6 +36,7 @@ public:
 
 private:
   std::string find(const ImportDecl &import) {
+    // Beside the importing file, then in the import paths in order: as C's #include "...".
     std::vector<fs::path> folders{fs::path(sources.name(import.range.file)).parent_path()};
     folders.insert(folders.end(), importPaths.begin(), importPaths.end());
     for (const fs::path &folder : folders) {
@@ -45,6 +48,7 @@ private:
   }
 
   void load(ImportDecl &import) {
+    // A file is loaded once, whatever paths lead to it: its identity is that of the file.
     std::string path = find(import);
     if (path.empty()) {
       diagnostics.error(DiagnosticCode::BadImport, import.range,
@@ -59,10 +63,12 @@ private:
     }
     std::string reason;
     std::optional<FileId> file;
+    // A limit, so that a chain of generated imports ends.
     if (program.modules.size() < kMaxModules)
       file = sources.addFile(path, reason);
     else
       reason = "a program has at most " + std::to_string(kMaxModules) + " files";
+    // Also remembered if it could not be read: one error is enough.
     import.file = seen[identity] = file.value_or(SourceRange::kNoFile);
     if (file)
       program.modules.push_back(parse(sources, *file, diagnostics));

@@ -48,12 +48,14 @@ void Resolver::unknownName(std::string_view name, SourceRange range, const char 
 }
 
 void Resolver::unknownFunction(const Expr &call) {
+  // Names that other languages have for something, with what it is called here.
   for (const ForeignFunction &foreign : kForeignFunctions) {
     if (call.name != foreign.name)
       continue;
     Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, call.nameRange,
                                           "there is no function '" + std::string(call.name) +
                                               "' here; " + foreign.instead);
+    // range(a, b) of Python can be written for the user.
     if (call.name == "range" && (call.operands.size() == 1 || call.operands.size() == 2))
       error.fixIt(call.range, (call.operands.size() == 1
                                    ? "0"
@@ -61,6 +63,7 @@ void Resolver::unknownFunction(const Expr &call) {
                                   ".." + std::string(sources.text(call.operands.back()->range)));
     return;
   }
+  // Else the nearest name of all functions there are.
   std::vector<std::string_view> names(std::begin(kBuiltinNames), std::end(kBuiltinNames));
   for (const std::unique_ptr<Module> &module : program.modules)
     for (const FunctionDecl &decl : module->functions)
@@ -74,6 +77,8 @@ void Resolver::want(Expr *expr, Type wanted, const char *what) {
 }
 
 void Resolver::check(const Expr &expr, Type wanted, const char *what) {
+  // A place may stand for a chunk, and the empty list for any list. What is wrong already is not
+  // reported again.
   Type type = expr.type;
   bool isEmptyList = expr.kind == ExprKind::List && expr.operands.empty();
   bool fits = type == wanted || type == Type::Error || wanted == Type::Error ||
@@ -88,8 +93,11 @@ void Resolver::check(const Expr &expr, Type wanted, const char *what) {
 }
 
 Type Resolver::resolveExpr(Expr *expr) {
+  // After many errors the rest of the file is not looked at.
   if (diagnostics.isFull())
     return Type::Error;
+  // Bottom-up: an expression's type follows from those of its parts. Some kinds become others here,
+  // when names are known.
   switch (expr->kind) {
   case ExprKind::Integer:
     expr->type = Type::Int;
@@ -156,9 +164,11 @@ void Resolver::resolveName(Expr &expr) {
     expr.slot = variable->slot;
     return;
   }
+  // What could have been meant: buffers and variables.
   std::vector<std::string_view> names{"input", "output"};
   for (const Variable &known : scope.all())
     names.push_back(known.name);
+  // A name with an index behind it is probably a scratch that was not declared.
   bool isBuffer = sources.text(expr.range.file).substr(expr.range.end).starts_with('[');
   unknownName(expr.name, expr.range, "variable", std::move(names),
               isBuffer ? "scratch is declared by 'scratch " + std::string(expr.name) + "[slots];'"
@@ -175,6 +185,7 @@ void Resolver::resolveBuffer(Expr &expr) {
 }
 
 void Resolver::resolveBinary(Expr &expr) {
+  // Arithmetic is of integers; `+` also joins lists, and `==` compares most types.
   bool isEquality = expr.op == BinaryOp::Equal || expr.op == BinaryOp::NotEqual;
   Type first = resolveExpr(expr.a), second = resolveExpr(expr.b);
   bool isOfLists = (expr.op == BinaryOp::Add && isList(first)) ||
@@ -185,6 +196,7 @@ void Resolver::resolveBinary(Expr &expr) {
                  : !isOfLists                                            ? Type::Int
                  : isEmptyList && isList(second)                         ? second
                                                                          : first;
+  // Both operands have the type that the first one suggests.
   std::string what = "an operand of '" + std::string(sources.text(expr.nameRange)) + "'";
   check(*expr.a, operand, what.c_str());
   check(*expr.b, operand, what.c_str());
@@ -192,6 +204,7 @@ void Resolver::resolveBinary(Expr &expr) {
 }
 
 void Resolver::resolveConditional(Expr &expr) {
+  // Both values have the same type; a chunk and a place make a chunk, as a place is read then.
   want(expr.a, Type::Bool, "the condition");
   Type first = resolveExpr(expr.b), second = resolveExpr(expr.c);
   bool areChunks = (first == Type::Chunk && second == Type::Location) ||
@@ -209,10 +222,12 @@ void Resolver::resolveConditional(Expr &expr) {
 }
 
 void Resolver::resolveIndex(Expr &expr) {
+  // An index means something else for each type: the parser could not know.
   Type base = resolveExpr(expr.a);
   want(expr.b, Type::Int, base == Type::Buffer ? "the rank" : "the index");
   if (expr.c)
     want(expr.c, Type::Int, "the end of the range");
+  // buffer[rank] is a row, which needs another index.
   switch (base) {
   case Type::Buffer:
     expr.type = expr.c ? Type::Error : Type::Row;
@@ -220,6 +235,7 @@ void Resolver::resolveIndex(Expr &expr) {
       diagnostics.error(DiagnosticCode::WrongType, expr.range,
                         "a range of ranks is not a place; use a loop over the ranks");
     return;
+  // row[chunk] is a place: the two index expressions become one.
   case Type::Row: {
     Expr *row = expr.a;
     expr.kind = ExprKind::Location;
@@ -257,6 +273,7 @@ void Resolver::resolveCopy(Expr &expr) {
 }
 
 void Resolver::resolveReduce(Expr &expr) {
+  // Operands may come from loops, whose variables are visible in them only.
   if (expr.operands.empty())
     diagnostics.error(DiagnosticCode::EmptyReduction, expr.range,
                       "a reduction needs at least one operand");
@@ -266,6 +283,7 @@ void Resolver::resolveReduce(Expr &expr) {
     if (resolveExpr(operand) != Type::ChunkList)
       check(*operand, Type::Chunk, "an operand of 'reduce'");
   closeScope(mark, expr.operands.empty() ? expr.range : expr.operands.back()->range);
+  // Where it is stored is evaluated outside of the loops.
   if (expr.b)
     want(expr.b, Type::Location, "the destination");
   if (expr.hints)
@@ -274,10 +292,12 @@ void Resolver::resolveReduce(Expr &expr) {
 }
 
 void Resolver::resolveCall(Expr &expr) {
+  // Functions of the program come first; a name that is none of them may be a built-in one.
   auto known = program.functions.find(expr.name);
   if (known == program.functions.end()) {
     if (resolveBuiltin(expr))
       return;
+    // The arguments are resolved anyway, so that names in them count as used.
     for (Expr *operand : expr.operands)
       resolveExpr(operand);
     return unknownFunction(expr);
@@ -292,6 +312,7 @@ void Resolver::resolveCall(Expr &expr) {
                "'" + std::string(decl.name) + "' takes " + std::to_string(decl.params.size()) +
                    " arguments, not " + std::to_string(expr.operands.size()))
         .note(decl.nameRange, "declared here");
+  // Too many arguments are reported once, and still resolved.
   for (size_t i = 0; i < expr.operands.size(); ++i) {
     if (i < decl.params.size())
       want(expr.operands[i], decl.params[i].type,

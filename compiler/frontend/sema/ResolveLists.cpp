@@ -34,6 +34,7 @@ constexpr MemberInfo kMembers[] = {
 } // namespace
 
 void Resolver::resolveMember(Expr &expr) {
+  // The table of members says of which types each is, and of which type it is itself.
   Type base = resolveExpr(expr.a);
   auto known = std::find_if(std::begin(kMembers), std::end(kMembers),
                             [&](const MemberInfo &entry) { return entry.name == expr.name; });
@@ -45,6 +46,7 @@ void Resolver::resolveMember(Expr &expr) {
   }
   expr.value = static_cast<int64_t>(known->member);
   expr.type = known->type;
+  // A member of the wrong type has a type nevertheless, so that no more errors follow.
   bool isChunk = base == Type::Chunk || base == Type::Location;
   bool fits = (isChunk && known->isOfChunk) || (isList(base) && known->isOfList) ||
               (base == Type::Origin && known->isOfOrigin) || base == Type::Error;
@@ -56,6 +58,8 @@ void Resolver::resolveMember(Expr &expr) {
 }
 
 void Resolver::resolveMethod(Expr &expr) {
+  // Operations on a value with arguments: `has` is the only one that is left here, as `copy` has
+  // its own syntax.
   resolveExpr(expr.a);
   if (expr.name != "has") {
     for (Expr *operand : expr.operands)
@@ -74,6 +78,7 @@ void Resolver::resolveMethod(Expr &expr) {
 }
 
 Type Resolver::resolveListElement(Expr &element) {
+  // A place in a list is read, so the element is a chunk.
   if (element.kind != ExprKind::Range) {
     Type type = resolveExpr(&element);
     return type == Type::Location ? Type::Chunk : type;
@@ -84,6 +89,8 @@ Type Resolver::resolveListElement(Expr &element) {
 }
 
 void Resolver::resolveList(Expr &expr) {
+  // The first element decides the type of the list, the others have to agree. Of an empty list it
+  // does not matter.
   bool isComprehension = !expr.generators.list.empty();
   size_t mark = scope.open();
   resolveGenerators(expr.generators);
@@ -109,6 +116,7 @@ void Resolver::resolveList(Expr &expr) {
 }
 
 Type Resolver::resolveBuiltinArguments(Expr &expr) {
+  // The type of a built-in function's result may depend on that of its first argument.
   auto builtin = static_cast<Builtin>(expr.value);
   Expr *first = expr.operands.empty() ? nullptr : expr.operands[0];
   Type type = first ? resolveExpr(first) : Type::Error;
@@ -120,6 +128,7 @@ Type Resolver::resolveBuiltinArguments(Expr &expr) {
     if (first)
       check(*first, wanted, "the argument");
   };
+  // Each function with the types that it takes.
   switch (builtin) {
   case Builtin::Min:
   case Builtin::Max:
@@ -168,6 +177,7 @@ bool Resolver::resolveBuiltin(Expr &expr) {
   expr.kind = ExprKind::Builtin;
   expr.value = static_cast<int64_t>(info.builtin);
   expr.type = resolveBuiltinArguments(expr);
+  // The number of arguments is checked after their types, so that one mistake has one message.
   if (expr.operands.size() < info.minArguments || expr.operands.size() > info.maxArguments) {
     diagnostics.error(DiagnosticCode::WrongArguments, expr.range,
                       "'" + std::string(*name) + "' takes " +

@@ -56,10 +56,12 @@ void Resolver::resolveTopologyItem(const TopologyItem &item) {
 }
 
 void Resolver::resolveTopologyQuery(Expr &expr) {
+  // Arguments first: they are numbers, whatever is asked.
   for (Expr *operand : expr.operands)
     want(operand, Type::Int, "what is asked about");
   auto info = std::find_if(std::begin(kQueries), std::end(kQueries),
                            [&](const QueryInfo &entry) { return entry.name == expr.name; });
+  // An unknown question gets the nearest known one as a suggestion.
   if (info == std::end(kQueries)) {
     std::vector<std::string_view> names;
     for (const QueryInfo &entry : kQueries)

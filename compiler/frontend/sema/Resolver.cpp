@@ -6,6 +6,8 @@ namespace occl::frontend {
 
 /// What is declared outside of all bodies: uses may come before.
 static void defineAll(const Module &module, NameTable &names) {
+  // Declarations for editors: with their parameters, each visible from its own place to the end of
+  // the declaration.
   auto define = [&](NameKind kind, const Decl &decl) {
     if (!decl.name.empty())
       names.define({kind, Type::Error, decl.name, decl.nameRange, {}, &decl});
@@ -37,6 +39,7 @@ void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &d
 }
 
 void Resolver::resolveModule(Module &module) {
+  // Each kind of declaration is resolved by itself, with a scope of its own.
   for (FunctionDecl &decl : module.functions)
     resolveFunction(decl);
   for (CollectiveDecl &decl : module.collectives)
@@ -48,6 +51,8 @@ void Resolver::resolveModule(Module &module) {
 }
 
 Variable *Resolver::declare(std::string_view name, SourceRange range, Type type, NameKind kind) {
+  // A name is declared once in all scopes around: no shadowing, so that a name means one thing in a
+  // program.
   if (Variable *earlier = scope.find(name)) {
     diagnostics
         .error(DiagnosticCode::Redefinition, range,
@@ -70,9 +75,11 @@ void Resolver::closeScope(size_t mark, SourceRange place) {
 }
 
 void Resolver::declareParams(Decl &decl, bool numbersOnly) {
+  // Parameters come first and fill the first slots, by which arguments are passed.
   scope = Scope();
   declaration = &decl;
   allowBuffers = false;
+  // Algorithms and collectives take numbers, which -D can give; functions take anything.
   for (Param &param : decl.params) {
     bool isNumbers = param.type == Type::Int || param.type == Type::Bool ||
                      param.type == Type::IntList || param.type == Type::IntMatrix;
@@ -101,12 +108,14 @@ void Resolver::resolveFunction(FunctionDecl &decl) {
 }
 
 void Resolver::resolveCollective(CollectiveDecl &decl) {
+  // Items in the order in which the elaboration executes them.
   declareParams(decl, /*numbersOnly=*/true);
   if (!decl.name.empty() && !scope.find("ranks"))
     diagnostics.error(DiagnosticCode::BadCollective, decl.nameRange,
                       "a collective has a parameter 'ranks', its number of ranks");
   for (Stmt *statement : decl.bindings)
     resolveStatement(*statement);
+  // Required items, then those that have a default.
   resolveRankItem(decl.input, decl, "input");
   resolveRankItem(decl.output, decl, "output");
   if (decl.inplace.range.isValid())
@@ -125,6 +134,7 @@ void Resolver::resolveCollective(CollectiveDecl &decl) {
 }
 
 void Resolver::resolveRankItem(RankItem &item, const CollectiveDecl &decl, const char *word) {
+  // One that was not given is reported at the collective's name.
   if (!item.range.isValid()) {
     if (!decl.name.empty())
       diagnostics.error(DiagnosticCode::BadCollective, decl.nameRange,
@@ -139,6 +149,7 @@ void Resolver::resolveRankItem(RankItem &item, const CollectiveDecl &decl, const
 }
 
 void Resolver::resolvePre(PreItem &pre) {
+  // Preconditions may name buffers, which the rest of a collective cannot.
   size_t mark = scope.open();
   resolveGenerators(pre.generators);
   allowBuffers = true;
@@ -147,6 +158,7 @@ void Resolver::resolvePre(PreItem &pre) {
       if (!input)
         continue;
       want(input, Type::Location, "what a precondition names");
+      // Only inputs: everything else is undefined at entry.
       bool isInput = input->kind == ExprKind::Location && input->a->kind == ExprKind::Input;
       if (input->type == Type::Location && !isInput)
         diagnostics.error(DiagnosticCode::WrongType, input->range,
@@ -167,6 +179,7 @@ void Resolver::resolvePost(PostItem &post) {
 }
 
 void Resolver::resolveRequirement(Requirement &requirement) {
+  // Left: a place of the output. Right: a place of the input, or a reduction of such places.
   want(requirement.output, Type::Location, "the left side");
   auto isPlaceOf = [](const Expr &expr, ExprKind buffer) {
     return expr.type == Type::Error || (expr.kind == ExprKind::Location && expr.a->kind == buffer);
@@ -179,6 +192,7 @@ void Resolver::resolveRequirement(Requirement &requirement) {
     resolveReduce(*requirement.value);
   else
     want(requirement.value, Type::Location, "the right side");
+  // Each operand of the reduction, or the one place.
   std::vector<Expr *> single{requirement.value};
   for (const Expr *source : isReduction ? requirement.value->operands : single)
     if (!isPlaceOf(*source, ExprKind::Input))
@@ -188,6 +202,7 @@ void Resolver::resolveRequirement(Requirement &requirement) {
 }
 
 void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
+  // The collective first, then its arguments, then versions and body.
   declareParams(decl, /*numbersOnly=*/true);
   auto known = program.collectives.find(decl.collectiveName);
   if (known != program.collectives.end()) {
@@ -223,10 +238,12 @@ void Resolver::resolveVersions(AlgorithmDecl &decl) {
 }
 
 void Resolver::resolveArguments(AlgorithmDecl &decl) {
+  // Arguments are expressions of the algorithm's parameters.
   for (Argument &argument : decl.arguments)
     resolveExpr(argument.expr);
   bindArguments(decl);
   const CollectiveDecl &collective = *decl.collective;
+  // Each parameter of the collective has an argument of its type, or a default.
   for (size_t i = 0; i < collective.params.size(); ++i) {
     const Param &param = collective.params[i];
     Expr *&bound = decl.collectiveArguments[i];
@@ -245,6 +262,7 @@ void Resolver::resolveArguments(AlgorithmDecl &decl) {
 }
 
 void Resolver::bindArguments(AlgorithmDecl &decl) {
+  // By position or by name, as in calls of most languages.
   const std::vector<Param> &params = decl.collective->params;
   decl.collectiveArguments.assign(params.size(), nullptr);
   for (size_t i = 0; i < decl.arguments.size(); ++i) {
@@ -253,11 +271,13 @@ void Resolver::bindArguments(AlgorithmDecl &decl) {
     std::vector<std::string_view> names;
     for (size_t k = 0; k < params.size(); ++k)
       names.push_back(params[k].name);
+    // By name: where it stands does not matter.
     if (!argument.name.empty())
       for (index = 0; index < params.size() && params[index].name != argument.name;)
         ++index;
     if (index < params.size() && !argument.name.empty())
       noteUse(argument.nameRange, params[index].nameRange);
+    // Three mistakes: too many, unknown, given twice.
     if (index >= params.size() && argument.name.empty())
       diagnostics
           .error(DiagnosticCode::WrongArguments, argument.expr->range,
@@ -301,10 +321,13 @@ void Resolver::warnOfUnused(size_t mark) {
 }
 
 void Resolver::resolveStatement(Stmt &statement) {
+  // After many errors there is nothing to gain.
   if (diagnostics.isFull())
     return;
+  // Topologies have some statements that programs do not, and the other way round.
   if (inTopology)
     checkPlaced(statement);
+  // Bodies are scopes of their own.
   switch (statement.kind) {
   case StmtKind::Let:
   case StmtKind::Var:
@@ -362,6 +385,7 @@ void Resolver::resolveWhen(Stmt &statement) {
 }
 
 void Resolver::resolveBinding(Stmt &statement) {
+  // A variable holds a value; some expressions have none.
   Type type = statement.expr ? resolveExpr(statement.expr) : Type::Error;
   if (type == Type::Location)
     type = Type::Chunk; // a variable holds what was read
@@ -382,6 +406,7 @@ void Resolver::resolveBinding(Stmt &statement) {
 }
 
 void Resolver::resolveAssign(Stmt &statement) {
+  // Only what was declared with `var` can be assigned to.
   Variable *variable = scope.find(statement.name);
   if (!variable) {
     std::vector<std::string_view> names;
@@ -404,12 +429,15 @@ void Resolver::resolveAssign(Stmt &statement) {
 }
 
 void Resolver::resolveScratch(Stmt &statement) {
+  // The rank is a variable in the number of slots only.
   size_t mark = scope.open();
   if (statement.rankRange.isValid())
     statement.rankSlot = slotOf(
         declare(sources.text(statement.rankRange), statement.rankRange, Type::Int, NameKind::Rank));
   want(statement.expr, Type::Int, "the number of slots");
   closeScope(mark, statement.range);
+  // Scratch is allocated once for the whole run, so that it cannot be declared in a loop or
+  // function.
   if (function || blockDepth != 1)
     diagnostics.error(DiagnosticCode::MisplacedDeclaration, statement.range,
                       "a scratch is declared directly in the body of an algorithm");
@@ -418,6 +446,7 @@ void Resolver::resolveScratch(Stmt &statement) {
 }
 
 void Resolver::resolveReturn(Stmt &statement) {
+  // Outside of a function there is nothing to return to.
   Type wanted = function ? function->result : Type::Void;
   if (wanted != Type::Void && statement.expr)
     return want(statement.expr, wanted, "the returned value");
@@ -444,11 +473,13 @@ void Resolver::resolveEffect(Stmt &statement) {
 }
 
 void Resolver::resolveGenerators(Generators &generators) {
+  // From left to right: bounds of later variables may use earlier ones.
   for (Generator &generator : generators.list) {
     if (generator.last) {
       want(generator.first, Type::Int, "the lower bound");
       want(generator.last, Type::Int, "the upper bound");
     } else {
+      // A list: the variable has the type of its elements.
       Type list = resolveExpr(generator.first);
       generator.type = elementOf(list);
       if (!isList(list) && list != Type::Error)
@@ -462,6 +493,7 @@ void Resolver::resolveGenerators(Generators &generators) {
     if (variable)
       showFrom(*variable, generator.range.end);
   }
+  // The condition sees all of them.
   if (generators.where)
     want(generators.where, Type::Bool, "the condition of 'where'");
 }

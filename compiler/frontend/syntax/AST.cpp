@@ -3,6 +3,7 @@
 namespace occl::frontend {
 
 const char *nameOf(Type type) {
+  // As types are written in programs, and for those that cannot be written, as messages call them.
   switch (type) {
   case Type::Error:
     return "<error>";

@@ -59,6 +59,7 @@ private:
   }
 
   void skipBlanks() {
+    // Comments are blanks; block comments do not nest.
     for (;;) {
       skipWhile([](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
       if (text.substr(at).starts_with("//"))
@@ -101,6 +102,7 @@ private:
 
   /// Takes the unit of a size from the end of a number; 1 if there is none.
   static int64_t takeUnit(std::string_view &number) {
+    // In ascending order, so that each unit is 1024 times the one before.
     int64_t unit = 1;
     for (std::string_view name : {"KiB", "MiB", "GiB"}) {
       unit <<= 10;
@@ -113,6 +115,8 @@ private:
   }
 
   void lexNumber() {
+    // Everything that looks like a word belongs to the number, so that "12abc" is one mistake and
+    // not two tokens.
     size_t begin = at;
     skipWhile(isWord);
     if (at + 1 < text.size() && text[at] == '.' && isDigit(text[at + 1]))
@@ -121,6 +125,7 @@ private:
     bool digits = true, fits = true;
     std::string_view number = text.substr(begin, at - begin);
     int64_t unit = takeUnit(number);
+    // Overflow is found while it is read: the value may be far beyond 64 bits.
     for (char c : number) {
       digits &= isDigit(c);
       fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
@@ -133,6 +138,7 @@ private:
     else if (!fits)
       diagnostics.error(DiagnosticCode::BadNumber, from(begin),
                         "this number does not fit 64 bits; the largest is 9223372036854775807");
+    // A token in any case, so that the parser goes on.
     add(TokenKind::Integer, begin, digits && fits ? value : 0);
   }
 

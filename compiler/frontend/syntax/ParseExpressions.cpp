@@ -45,6 +45,8 @@ Expr *Parser::newExpr(ExprKind kind, SourceRange begin) {
 }
 
 Expr *Parser::complete(Expr *expr) {
+  // The height of an expression is what recursion over it costs: it is bounded here, once, for all
+  // passes that follow.
   expr->range = since(expr->range);
   unsigned height = 0;
   auto include = [&](const Expr *child) {
@@ -70,6 +72,7 @@ Expr *Parser::complete(Expr *expr) {
 
 Expr *Parser::parseExpr() {
   Nesting guard(*this);
+  // Condition, '?' and the two values; without '?' it is the condition alone.
   if (!guard.allowed)
     return nullptr;
   Expr *condition = parseBinary(1);
@@ -105,6 +108,7 @@ bool Parser::acceptForeign(std::string_view word, const char *spelling) {
 }
 
 bool Parser::isForeignAssignment(const Expr &left, SourceRange op) {
+  // "x++" and "x += 1" are written by habit: the fix says what the language has.
   bool isIncrement = is(TokenKind::Plus) && sources.text(op) == "+";
   if ((!is(TokenKind::Assign) && !isIncrement) || peek().range.begin != op.end)
     return false;
@@ -120,9 +124,12 @@ bool Parser::isForeignAssignment(const Expr &left, SourceRange op) {
 }
 
 Expr *Parser::parseBinary(unsigned minPrecedence) {
+  // Precedence climbing: operators of at least `minPrecedence` are taken, each with a right side
+  // that binds tighter.
   Expr *left = parseUnary();
   while (left) {
     const OperatorInfo *info = operatorOf(peek().kind);
+    // Words of other languages for operators.
     if (!info && minPrecedence <= 2 && acceptForeign("and", "&&"))
       info = operatorOf(TokenKind::AndAnd);
     else if (!info && minPrecedence <= 1 && acceptForeign("or", "||"))
@@ -139,6 +146,7 @@ Expr *Parser::parseBinary(unsigned minPrecedence) {
     expr->a = left;
     if (!(expr->b = parseBinary(info->precedence + 1)) || !(left = complete(expr)))
       return nullptr;
+    // a < b < c would compare a truth value.
     const OperatorInfo *next = operatorOf(peek().kind);
     if (info->precedence == kComparison && next && next->precedence == kComparison) {
       diagnostics.error(DiagnosticCode::ComparisonChain, peek().range,
@@ -172,6 +180,7 @@ Expr *Parser::parsePostfix() {
 }
 
 Expr *Parser::parseIndex(Expr &base) {
+  // [index], or [first..last]; a colon is Python's habit, and gets a fix.
   Expr *expr = newExpr(ExprKind::Index, base.range);
   expr->nameRange = take().range;
   expr->a = &base;
@@ -190,9 +199,11 @@ Expr *Parser::parseIndex(Expr &base) {
 }
 
 Expr *Parser::parseMember(Expr &base) {
+  // A dot, then a property, an operation, or a copy.
   take();
   Expr *expr = newExpr(ExprKind::Member, base.range);
   expr->a = &base;
+  // chunk.reduce(...) is what other languages would have.
   if (is(TokenKind::KwReduce)) {
     diagnostics.error(DiagnosticCode::ReservedWord, peek().range,
                       "'reduce' is no operation of a chunk; write 'reduce(" +
@@ -220,6 +231,7 @@ Expr *Parser::parseCopy(Expr &copy) {
 }
 
 Expr *Parser::parseList() {
+  // Elements, or one element and a loop.
   Expr *list = newExpr(ExprKind::List, take().range);
   while (!is(TokenKind::RightBracket)) {
     Expr *element = parseListElement();
@@ -246,6 +258,7 @@ Expr *Parser::parseListElement() {
 }
 
 Expr *Parser::parsePrimary() {
+  // By the first token, which decides each form.
   SourceRange range = peek().range;
   switch (peek().kind) {
   case TokenKind::Integer: {
@@ -275,6 +288,7 @@ Expr *Parser::parsePrimary() {
     return parseReduce();
   case TokenKind::KwTopology:
     return parseTopologyQuery();
+  // Words that may mean something later cannot be names.
   case TokenKind::Reserved:
     diagnostics.error(DiagnosticCode::ReservedWord, range,
                       "'" + std::string(sources.text(range)) +
@@ -335,6 +349,7 @@ Expr *Parser::parseReduceOperands(Expr &reduce) {
 }
 
 Expr *Parser::parseInto(Expr &reduce) {
+  // A reduction without destination would be a value that lies nowhere.
   bool hasInto = is(TokenKind::Dot) && sources.text(peek(1).range) == "into";
   if (!hasInto) {
     SourceRange place = previousRange();
@@ -343,8 +358,10 @@ Expr *Parser::parseInto(Expr &reduce) {
                       "a reduction needs a destination: reduce(...).into(place)");
     return nullptr;
   }
+  // "." and "into".
   take();
   take();
+  // A place, and hints of the statement if there are any.
   return expect(TokenKind::LeftParen, "after 'into'") && (reduce.b = parseExpr()) &&
                  parseOwnHints(reduce) &&
                  expect(TokenKind::RightParen, "after the destination of 'reduce'")

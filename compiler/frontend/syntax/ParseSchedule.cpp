@@ -20,7 +20,9 @@ bool Parser::parseScheduleClause(ScheduleClauses &clauses) {
 }
 
 bool Parser::parseProtocol(ScheduleClauses &clauses) {
+  // Checked here and not later, as the name is no name of the program.
   SourceRange word = take().range;
+  // A clause that is given twice is reported, and the last one holds.
   if (clauses.protocolRange.isValid())
     diagnostics.error(DiagnosticCode::RepeatedClause, word, "'protocol' is given twice")
         .note(clauses.protocolRange, "first here");
@@ -39,6 +41,7 @@ bool Parser::parseProtocol(ScheduleClauses &clauses) {
 }
 
 bool Parser::parseHintArgument(HintArguments &hints) {
+  // Which number of the hints the word sets.
   std::string_view word = sources.text(peek().range);
   Expr **target = word == "channel"       ? &hints.channel
                   : word == "parallelize" ? &hints.parallel
@@ -73,6 +76,8 @@ bool Parser::parseOwnHints(Expr &expr) {
 }
 
 Stmt *Parser::parseHintBlock() {
+  // Four words with different arguments: aggregate has none, threadblock has named ones, channel
+  // and parallelize a number each.
   Stmt *statement = newStmt(StmtKind::Hints);
   HintArguments &hints = module->hints.emplace_back();
   statement->hints = &hints;
@@ -89,6 +94,7 @@ Stmt *Parser::parseHintBlock() {
           good && ((word == TokenKind::KwChannel ? hints.channel : hints.parallel) = parseExpr());
     good = good && expect(TokenKind::RightParen, "after the number");
   }
+  // The range of the statement ends before its block, for messages.
   statement->range = since(statement->range);
   good = good &&
          parseBlock(statement->body, statement->block, "before the statements that this is for");
@@ -96,6 +102,7 @@ Stmt *Parser::parseHintBlock() {
 }
 
 Stmt *Parser::parseWhen() {
+  // A version: a range of sizes, clauses, and statements.
   Stmt *statement = newStmt(StmtKind::When);
   VersionDecl version;
   bool good = parseVersion(version);
@@ -107,6 +114,7 @@ Stmt *Parser::parseWhen() {
   }
   if (!good)
     return nullptr;
+  // The version's number is its position in the algorithm, by which it is chosen.
   statement->slot = static_cast<uint32_t>(algorithm->versions.size());
   algorithm->versions.push_back(version);
   good = parseBlock(statement->body, statement->block, "before the statements of this version");
@@ -114,6 +122,7 @@ Stmt *Parser::parseWhen() {
 }
 
 bool Parser::parseVersion(VersionDecl &version) {
+  // when bytes in first .. last, then clauses; without an end, all larger sizes.
   SourceRange begin = take().range;
   version.range = begin;
   if (sources.text(peek().range) != "bytes") {
@@ -124,6 +133,7 @@ bool Parser::parseVersion(VersionDecl &version) {
   if (!expect(TokenKind::KwIn, "after 'bytes'") || !(version.first = parseExpr()) ||
       !expect(TokenKind::DotDot, "between the sizes"))
     return false;
+  // A brace or a clause ends the range.
   bool hasEnd = !is(TokenKind::LeftBrace) && !atScheduleClause();
   if (hasEnd && !(version.last = parseExpr()))
     return false;

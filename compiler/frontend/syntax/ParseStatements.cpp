@@ -23,6 +23,7 @@ bool Parser::atBlockEnd() const {
 }
 
 Stmt *Parser::parseStatement() {
+  // An error inside a statement skips to the next one: each mistake has its own message.
   size_t begin = at;
   Stmt *statement = parseStatementKind();
   if (statement)
@@ -34,6 +35,8 @@ Stmt *Parser::parseStatement() {
 }
 
 void Parser::skipStatement() {
+  // To behind the next semicolon, or before the next word that begins a statement; blocks are
+  // skipped as a whole.
   size_t begin = at;
   while (!atBlockEnd()) {
     if (accept(TokenKind::Semicolon))
@@ -44,6 +47,7 @@ void Parser::skipStatement() {
          TokenKind::KwParallelize, TokenKind::KwAggregate, TokenKind::KwThreadblock});
     if (startsStatement && at > begin)
       return;
+    // A block ends the statement that it belongs to.
     bool endsStatement = is(TokenKind::LeftBrace);
     skipGroup();
     if (endsStatement)
@@ -52,6 +56,7 @@ void Parser::skipStatement() {
 }
 
 Stmt *Parser::parseStatementKind() {
+  // The first token decides; everything else is an expression or an assignment.
   if (inTopology && atTopologyItem())
     return parseTopologyItem();
   switch (peek().kind) {
@@ -122,6 +127,7 @@ Stmt *Parser::parseFor() {
 }
 
 bool Parser::parseGenerators(Generators &generators) {
+  // "i in 0..n, j in list where condition".
   do {
     Generator generator;
     SourceRange begin = peek().range;
@@ -131,6 +137,7 @@ bool Parser::parseGenerators(Generators &generators) {
       return false;
     generator.range = since(begin);
     generators.list.push_back(generator);
+    // Each variable is a level of recursion when the loop runs.
     if (generators.list.size() > kMaxLoopVariables) {
       diagnostics.error(DiagnosticCode::TooDeep, generator.range,
                         "a loop has at most " + std::to_string(kMaxLoopVariables) + " variables");
@@ -141,6 +148,7 @@ bool Parser::parseGenerators(Generators &generators) {
 }
 
 Stmt *Parser::parseIf() {
+  // `else if` nests, so its depth counts.
   Nesting guard(*this);
   if (!guard.allowed)
     return nullptr;
@@ -151,6 +159,7 @@ Stmt *Parser::parseIf() {
   statement->range = since(statement->range);
   if (!parseBlock(statement->body, statement->block, "before the statements of 'if'"))
     return nullptr;
+  // An `else if` is a statement in the else body.
   if (!accept(TokenKind::KwElse))
     return statement;
   if (!is(TokenKind::KwIf))
@@ -172,12 +181,14 @@ Stmt *Parser::parseAssert() {
 }
 
 Stmt *Parser::parseScratch() {
+  // "scratch name[slots]", or "scratch name[rank]: slots" where it depends on the rank.
   Stmt *statement = newStmt(StmtKind::Scratch);
   take();
   bool good = expectName("of a scratch", statement->name, statement->nameRange) &&
               expect(TokenKind::LeftBracket, "before the number of slots") &&
               (statement->expr = parseExpr()) &&
               expect(TokenKind::RightBracket, "after the number of slots");
+  // What was parsed as the number of slots is the rank's name then.
   if (good && is(TokenKind::Colon)) {
     statement->rankRange = statement->expr->range;
     if (statement->expr->kind != ExprKind::Name) {
@@ -200,6 +211,7 @@ Stmt *Parser::parseReturn() {
 }
 
 Stmt *Parser::parseExpressionStatement() {
+  // An assignment begins with a name and '='.
   Stmt *statement = newStmt(StmtKind::Expression);
   if (is(TokenKind::Identifier) && peek(1).kind == TokenKind::Assign) {
     statement->kind = StmtKind::Assign;
@@ -208,6 +220,7 @@ Stmt *Parser::parseExpressionStatement() {
   }
   if (!(statement->expr = parseExpr()))
     return nullptr;
+  // The target of '=' is something else than a name.
   if (is(TokenKind::Assign)) {
     diagnostics
         .error(DiagnosticCode::NotAssignable, statement->expr->range,

@@ -95,6 +95,7 @@ Stmt *Parser::parseTopologyItem() {
 }
 
 bool Parser::parseTopologyItem(TopologyItem &item) {
+  // Each kind of item has its own order of parts; those with ranks end in the same way.
   switch (item.kind) {
   case TopologyItemKind::Machine:
     return expectName("of a kind of machine", item.name, item.nameRange);
@@ -143,6 +144,7 @@ bool Parser::parseRanks(std::vector<RankRange> &ranks) {
 }
 
 bool Parser::parseAttributes(TopologyItem &item) {
+  // Attributes in any order, each once; which of them an item may have is checked later.
   const struct {
     std::string_view word;
     Quantity &value;
@@ -153,6 +155,7 @@ bool Parser::parseAttributes(TopologyItem &item) {
   while (!is(TokenKind::Semicolon)) {
     auto known = std::find_if(std::begin(attributes), std::end(attributes),
                               [&](const auto &entry) { return atWord(entry.word); });
+    // Anything else is no attribute.
     if (known == std::end(attributes)) {
       reportExpected(item.kind == TopologyItemKind::Protocol ? "'latency', 'wire' or ';'"
                                                              : "'bandwidth', 'latency' or ';'",
@@ -160,6 +163,7 @@ bool Parser::parseAttributes(TopologyItem &item) {
       return false;
     }
     SourceRange word = take().range;
+    // Its dimension is set if it was given before.
     if (known->value.dimension != Dimension::None)
       diagnostics.error(DiagnosticCode::BadAttributes, word,
                         "'" + std::string(known->word) + "' is given twice");
@@ -170,6 +174,7 @@ bool Parser::parseAttributes(TopologyItem &item) {
 }
 
 bool Parser::parseQuantity(Quantity &quantity, Dimension wanted) {
+  // A number, then a unit, which may have a slash: GB/s.
   SourceRange begin = peek().range;
   if (!(quantity.expr = parseExpr()))
     return false;
@@ -191,6 +196,7 @@ bool Parser::parseQuantity(Quantity &quantity, Dimension wanted) {
     place = previousRange();
   }
   quantity.range = since(begin);
+  // The unit must exist and measure what is wanted here.
   bool isUnknown = quantity.dimension == Dimension::None;
   if (!isUnknown && (wanted == Dimension::None || wanted == quantity.dimension))
     return true;

@@ -81,6 +81,7 @@ bool Parser::expect(TokenKind kind, const char *where) {
 }
 
 bool Parser::expectName(const char *what, std::string_view &name, SourceRange &range) {
+  // A word of the language is no name, and says so: "expected a name" would puzzle.
   if (is(TokenKind::Identifier)) {
     range = take().range;
     name = sources.text(range);
@@ -118,6 +119,7 @@ bool Parser::expectString(const char *what, std::string_view &text) {
 }
 
 bool Parser::enter() {
+  // Recursion is bounded: after the limit the rest of the file is skipped at once.
   if (++nesting <= kMaxNesting)
     return true;
   diagnostics.error(DiagnosticCode::TooDeep, peek().range,
@@ -129,6 +131,7 @@ bool Parser::enter() {
 }
 
 void Parser::skipGroup() {
+  // One token, or from an opening bracket to its closing one.
   int depth = 0;
   do {
     if (isOneOf({TokenKind::LeftParen, TokenKind::LeftBracket, TokenKind::LeftBrace}))
@@ -148,6 +151,7 @@ void Parser::skipDeclaration() {
 }
 
 void Parser::parseDeclaration() {
+  // By the first word. A declaration that fails is skipped to the next one.
   declaration = nullptr;
   bool good = false;
   if (is(TokenKind::KwImport))
@@ -164,6 +168,7 @@ void Parser::parseDeclaration() {
     reportExpected("'algorithm', 'collective', 'function', 'import' or 'topology'", "here");
   if (!good)
     skipDeclaration();
+  // Its range goes to the last token, also if it failed: editors ask which declaration is around.
   if (declaration)
     declaration->range = since(declaration->range);
 }
@@ -203,11 +208,13 @@ bool Parser::parseParam(Decl &decl) {
 }
 
 bool Parser::parseType(Type &type) {
+  // A list of a type, or a basic type by its name.
   SourceRange begin = peek().range;
   if (accept(TokenKind::LeftBracket)) {
     Nesting guard(*this);
     if (!guard.allowed || !parseType(type) || !expect(TokenKind::RightBracket, "after the type"))
       return false;
+    // Not every type has lists.
     Type list = listOf(type);
     if (list == Type::Error || type == Type::Location) {
       diagnostics.error(DiagnosticCode::WrongType, since(begin),
@@ -218,6 +225,7 @@ bool Parser::parseType(Type &type) {
     return true;
   }
   std::string_view text = sources.text(begin);
+  // Words for types are names elsewhere.
   for (Type candidate : {Type::Int, Type::Bool, Type::Chunk, Type::Location}) {
     if (text != nameOf(candidate))
       continue;
@@ -267,11 +275,13 @@ bool Parser::parseClauses(AlgorithmDecl &decl) {
 }
 
 bool Parser::parseModes(AlgorithmDecl &decl) {
+  // Which modes the algorithm claims; without the clause it is both.
   SourceRange begin = take().range;
   if (decl.modesRange.isValid())
     diagnostics.error(DiagnosticCode::RepeatedClause, begin, "'modes' is given twice")
         .note(decl.modesRange, "first here");
   decl.outOfPlace = decl.inPlace = false;
+  // One or two of them.
   do {
     std::string_view mode = sources.text(peek().range);
     if (mode != "out_of_place" && mode != "in_place") {
@@ -286,6 +296,7 @@ bool Parser::parseModes(AlgorithmDecl &decl) {
 }
 
 bool Parser::parseArguments(std::vector<Argument> &arguments) {
+  // Expressions, each with a name in front if it is given by name.
   if (!expect(TokenKind::LeftParen, "before the arguments of the collective"))
     return false;
   while (!is(TokenKind::RightParen)) {
@@ -319,12 +330,14 @@ bool Parser::parseCollective() {
 }
 
 bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
+  // Lets and asserts may stand between the items.
   if (is(TokenKind::KwAssert) || is(TokenKind::KwLet)) {
     Stmt *statement = is(TokenKind::KwLet) ? parseBinding(StmtKind::Let) : parseAssert();
     if (statement)
       decl.bindings.push_back(statement);
     return statement != nullptr;
   }
+  // Items by their word; each of the buffers has one.
   if (is(TokenKind::KwPre))
     return parsePre(decl);
   if (is(TokenKind::KwPost))
@@ -344,6 +357,7 @@ bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
                    "in a collective");
     return false;
   }
+  // The part stands alone: a number of chunks.
   SourceRange word = take().range;
   if (decl.part)
     diagnostics.error(DiagnosticCode::BadCollective, word, "'part' is given twice");
@@ -367,6 +381,7 @@ bool Parser::parseRankItem(RankItem &item, TokenKind separator) {
 }
 
 bool Parser::parsePre(CollectiveDecl &decl) {
+  // With a loop if there are many: "pre for r in 0..ranks { ... }".
   PreItem pre;
   SourceRange begin = take().range;
   if (accept(TokenKind::KwFor) && !parseGenerators(pre.generators))
@@ -376,11 +391,13 @@ bool Parser::parsePre(CollectiveDecl &decl) {
     return false;
   SourceRange opened = previousRange();
   while (!atBlockEnd()) {
+    // A place, or two that are equal.
     DefinedInput defined;
     bool good = (defined.input = parsePostfix()) &&
                 (!accept(TokenKind::Equal) || (defined.equal = parsePostfix()));
     if (good)
       pre.inputs.push_back(defined);
+    // A mistake in one does not hide the others.
     if (!good || !expect(TokenKind::Semicolon, "after the input"))
       skipStatement();
   }
@@ -390,6 +407,7 @@ bool Parser::parsePre(CollectiveDecl &decl) {
 }
 
 bool Parser::parsePost(CollectiveDecl &decl) {
+  // As preconditions, with requirements instead of places.
   PostItem post;
   SourceRange begin = take().range;
   if (accept(TokenKind::KwFor) && !parseGenerators(post.generators))
@@ -398,6 +416,7 @@ bool Parser::parsePost(CollectiveDecl &decl) {
   if (!expect(TokenKind::LeftBrace, "before the postcondition"))
     return false;
   SourceRange opened = previousRange();
+  // Inside, a reduction has no destination.
   inPost = true;
   while (!atBlockEnd())
     if (!parseRequirement(post))

@@ -25,9 +25,12 @@ public:
       : request(request), sources(sources), diagnostics(diagnostics) {}
 
   std::optional<ProgramInfo> run(uint32_t ranks, uint32_t chunks) {
+    // What the file says of itself; -D may say otherwise.
     values = {{"ranks", std::to_string(ranks)}, {"chunks", std::to_string(chunks)}};
     if (!findCollective() || !readDefines() || !hasAllValues())
       return std::nullopt;
+    // The declarations of the collective's file, with an algorithm behind that implements it and
+    // does nothing: then the frontend instantiates the postcondition as for any program.
     FileId file = sources.addText(path.empty() ? "--implements" : path, text + algorithmText());
     Program program = loadProgram(sources, file, request.importPaths, diagnostics);
     resolve(program, sources, diagnostics);
@@ -54,6 +57,8 @@ private:
 
   /// Sets path, text and name, and the parameters that may be defined.
   bool findCollective() {
+    // "name" is a standard collective, "file.coll" the only one of a file, "file.coll:name" one of
+    // several.
     std::string_view argument = request.collective;
     size_t end = argument.rfind(".coll:");
     bool isWhole = argument.ends_with(".coll");
@@ -77,12 +82,14 @@ private:
 
   /// Looks among the collectives that `declarations` has itself, not by import.
   bool findIn(const std::string &declarations) {
+    // Parsed, not resolved: names and parameters are all that is needed here.
     FileId file = sources.addText(path.empty() ? "<prelude>" : path, declarations);
     std::unique_ptr<Module> module = parse(sources, file, diagnostics);
     if (diagnostics.hasErrors())
       return false;
     std::vector<std::string_view> names;
     for (const CollectiveDecl &collective : module->collectives) {
+      // Its parameters, for -D.
       if (collective.name == name || (name.empty() && module->collectives.size() == 1)) {
         name = collective.name;
         for (const Param &param : collective.params)
@@ -93,6 +100,7 @@ private:
       names.push_back(collective.name);
     }
     std::string where = path.empty() ? "the standard collectives" : "'" + path + "'";
+    // What there is to choose from, or what could have been meant.
     return fail(name.empty() ? where + " declares " + std::to_string(names.size()) +
                                    " collectives; choose one with --implements " + path + ":name"
                              : "there is no collective '" + name + "' in " + where +
@@ -100,6 +108,8 @@ private:
   }
 
   bool readDefines() {
+    // Values are put into the text of a program, so that anything but numbers, lists and truth
+    // values is refused: it could be a program.
     for (const std::string &define : request.defines) {
       size_t equals = std::min(define.find('='), define.size());
       std::string key = define.substr(0, equals);

@@ -20,6 +20,7 @@ struct Piece {
 };
 
 std::vector<Piece> piecesOf(const std::vector<bool> &completes, size_t first, uint32_t count) {
+  // Runs of chunks that are final, or not, alike.
   std::vector<Piece> pieces;
   for (uint32_t i = 0; i < count; ++i) {
     bool final = completes[first + i];
@@ -39,6 +40,7 @@ public:
     copyHeader();
     // Dependencies may point forward: positions must be known before anything is emitted.
     size_t result = 0;
+    // Results of all instructions are numbered through.
     for (const Instruction &instruction : plan.instructions) {
       pieces.push_back(piecesOf(completes, result, instruction.count));
       result += instruction.count;
@@ -50,6 +52,7 @@ public:
 
 private:
   void copyHeader() {
+    // Everything but what the instructions are in.
     plan::Plan &header = builder.header();
     header = plan;
     header.ranks.clear();
@@ -70,6 +73,7 @@ private:
     if (!isMixed(index))
       return 1;
     const Instruction &instruction = plan.instructions[index];
+    // One for each piece, one for each message that is received first, and one that sends.
     auto sources = plan.sourcesOf(instruction), destinations = plan.destinationsOf(instruction);
     auto received = std::count_if(sources.begin(), sources.end(), isConnection);
     bool sends = std::any_of(destinations.begin(), destinations.end(), isConnection);
@@ -77,6 +81,8 @@ private:
   }
 
   void splitRank(uint32_t r) {
+    // Where each old instruction ends in its new thread block: dependencies wait for the last of
+    // its parts. Known for all blocks of the rank before the first is emitted.
     rank = r;
     const plan::RankPlan &sizes = plan.ranks[r];
     scratch = sizes.scratchChunks;
@@ -95,11 +101,13 @@ private:
       for (uint32_t i = 0; i < block.numInstructions; ++i)
         emit(block.firstInstruction + i);
     }
+    // What was received in parts needs scratch.
     builder.header().ranks.back().scratchChunks = scratch;
   }
 
   void emit(uint32_t index) {
     const Instruction &instruction = plan.instructions[index];
+    // A dependency on an instruction that was cut is one on its last part.
     dependencies.clear();
     for (plan::Dependency dependency : plan.dependenciesOf(instruction)) {
       dependency.instruction = lastPosition[dependency.threadBlock][dependency.instruction];
@@ -114,6 +122,7 @@ private:
 
   void split(uint32_t index, std::vector<Operand> sources, std::vector<Operand> destinations) {
     Instruction part = plan.instructions[index];
+    // Messages are received as a whole, into scratch, as a FIFO has no parts.
     for (Operand &source : sources)
       if (isConnection(source)) {
         Operand here = plan::scratch(rank, scratch);
@@ -124,9 +133,11 @@ private:
     auto connections = std::partition(destinations.begin(), destinations.end(),
                                       [](const Operand &o) { return !isConnection(o); });
     std::vector<Operand> sends(connections, destinations.end());
+    // The result lies where the instruction stores it, or in scratch if it only sends.
     Operand result = sources[0]; // scratch, where nothing is stored but sent
     if (connections != destinations.begin())
       result = destinations[0];
+    // The reductions, each over its own run of chunks.
     for (const Piece &piece : pieces[index]) {
       Instruction reduction = part;
       reduction.final = piece.final;
@@ -140,6 +151,7 @@ private:
       to.index += piece.begin;
       add(reduction, Opcode::Reduce, from, {to});
     }
+    // Then everything is sent, as one message again.
     if (!sends.empty())
       add(part, Opcode::Send, {result}, sends);
   }

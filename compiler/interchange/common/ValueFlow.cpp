@@ -15,6 +15,8 @@ ValueFlow::ValueFlow(const plan::Plan &plan)
       rankOf(plan.threadBlocks.size()), next(plan.threadBlocks.size()),
       nextWaiter(plan.threadBlocks.size(), kNone), waiters(plan.instructions.size(), kNone),
       isDone(plan.instructions.size()), extent(plan.instructions.size(), kNone) {
+  // Locations are numbered rank by rank, as are results of instructions: both are found without a
+  // search.
   first.push_back(0);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     const RankPlan &rank = plan.ranks[r];
@@ -43,9 +45,11 @@ size_t ValueFlow::locate(uint32_t rank, OperandKind kind, uint32_t chunk) const 
 }
 
 ValueFlow::Value ValueFlow::valueAt(uint32_t rank, OperandKind kind, uint32_t chunk) const {
+  // Memory holds only what was written; a plan may have much more.
   auto written = memory.find(locate(rank, kind, chunk));
   if (written != memory.end())
     return written->second;
+  // What the input holds at entry is its own chunk of a part.
   if (kind == OperandKind::Input)
     return {chunk % plan.partChunks, kNone};
   const RankPlan &sizes = plan.ranks[rank];
@@ -63,12 +67,15 @@ uint32_t ValueFlow::endOf(uint32_t connection, uint32_t rank) const {
 }
 
 void ValueFlow::run() {
+  // From the last to the first, so that the first is taken first.
   for (uint32_t b = static_cast<uint32_t>(plan.threadBlocks.size()); b-- > 0;)
     ready.push_back(b);
   while (!ready.empty()) {
     uint32_t block = ready.back();
     ready.pop_back();
     const plan::ThreadBlock &content = plan.threadBlocks[block];
+    // A thread block runs until it waits; the execution's order does not matter, as the verifier
+    // proves that later. A plan that deadlocks just stops.
     while (next[block] < content.numInstructions &&
            canRun(block, content.firstInstruction + next[block])) {
       execute(block, content.firstInstruction + next[block]);
@@ -81,6 +88,8 @@ void ValueFlow::run() {
 bool ValueFlow::canRun(uint32_t block, uint32_t index) {
   const Instruction &instruction = plan.instructions[index];
   const RankPlan &rank = plan.ranks[rankOf[block]];
+  // In a list of those that wait for the instruction, threaded through the thread blocks: each
+  // waits for one thing at a time.
   for (const plan::Dependency &dependency : plan.dependenciesOf(instruction)) {
     uint32_t target =
         plan.threadBlocks[rank.firstThreadBlock + dependency.threadBlock].firstInstruction +
@@ -110,15 +119,18 @@ bool ValueFlow::canRun(uint32_t block, uint32_t index) {
 void ValueFlow::execute(uint32_t block, uint32_t index) {
   const Instruction &instruction = plan.instructions[index];
   uint32_t rank = rankOf[block];
+  // All results before anything is stored: destinations may be sources.
   bool reduces = instruction.numSources > 1;
   std::vector<Value> results(instruction.count);
   for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
     results[chunk] = reduce(rank, instruction, chunk);
     if (reduces)
       results[chunk].reduction = static_cast<uint32_t>(firstResult[index] + chunk);
+    // The chunks of one instruction follow each other in a part, or extents are mixed.
     isMixed |= results[chunk].extent != (results[0].extent + chunk) % plan.partChunks;
   }
   extent[index] = results[0].extent;
+  // Taken from the FIFO.
   for (const Operand &source : plan.sourcesOf(instruction))
     if (source.kind == OperandKind::Connection) {
       End &end = ends[endOf(source.index, rank)];
@@ -132,6 +144,7 @@ void ValueFlow::execute(uint32_t block, uint32_t index) {
       queue.counts.push_back(instruction.count);
       continue;
     }
+    // Buffers other than scratch have extents of their own.
     isMixed |= destination.kind != OperandKind::Scratch &&
                destination.index % plan.partChunks != extent[index];
     for (uint32_t chunk = 0; chunk < instruction.count; ++chunk)
@@ -143,6 +156,7 @@ void ValueFlow::execute(uint32_t block, uint32_t index) {
 /// The value that the sources have in common, as far as that goes.
 ValueFlow::Value ValueFlow::reduce(uint32_t rank, const Instruction &instruction, uint32_t chunk) {
   Value result;
+  // Extents have to agree among the sources, and with the places that they come from.
   bool isFirst = true;
   for (const Operand &source : plan.sourcesOf(instruction)) {
     Value value = source.kind == OperandKind::Connection
@@ -151,6 +165,7 @@ ValueFlow::Value ValueFlow::reduce(uint32_t rank, const Instruction &instruction
     isMixed |= source.kind != OperandKind::Connection && source.kind != OperandKind::Scratch &&
                (source.index + chunk) % plan.partChunks != value.extent;
     isMixed |= !isFirst && value.extent != result.extent;
+    // A result that goes into another reduction is reduced further.
     if (instruction.numSources > 1 && value.reduction != kNone)
       isReduced[value.reduction] = true;
     if (isFirst)
@@ -169,6 +184,7 @@ void ValueFlow::wake(uint32_t &waiting) {
 /// Wakes who waits for the instruction or for what it has sent.
 void ValueFlow::finish(uint32_t index) {
   isDone[index] = true;
+  // Those that depend on it, and those that wait for its messages.
   for (uint32_t block = waiters[index]; block != kNone; block = nextWaiter[block])
     ready.push_back(block);
   for (const Operand &destination : plan.destinationsOf(plan.instructions[index])) {

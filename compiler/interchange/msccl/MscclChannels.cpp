@@ -20,6 +20,8 @@ using RankPair = std::pair<uint32_t, uint32_t>;
 class ChannelSets {
 public:
   explicit ChannelSets(const plan::Plan &plan)
+      // Each receiving end of a connection begins as a set of its own, with its pair of ranks and
+      // its channel.
       : parent(plan.destinations.size()), connects(plan.destinations.size()) {
     std::iota(parent.begin(), parent.end(), 0);
     for (const plan::Connection &connection : plan.connections)
@@ -39,6 +41,8 @@ public:
 
   /// False if they cannot have one channel.
   bool unite(uint32_t a, uint32_t b) {
+    // Union-find by size. Two sets cannot have one channel if both have a connection between the
+    // same ranks.
     a = find(a);
     b = find(b);
     if (a == b)
@@ -65,6 +69,8 @@ private:
 
 /// How many instructions receive from one end and send to another, in one thread block.
 std::map<RankPair, uint32_t> countFusions(const plan::Plan &plan) {
+  // How much would be gained by having two ends in one thread block of the format: instructions
+  // that receive and send at once would otherwise be two.
   std::map<RankPair, uint32_t> counts;
   for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[rank])) {
@@ -93,9 +99,11 @@ std::map<RankPair, uint32_t> countFusions(const plan::Plan &plan) {
 } // namespace
 
 Pairs choosePairs(const plan::Plan &plan) {
+  // Greedily, the pairs that gain most first: an end has one partner.
   std::vector<std::pair<uint32_t, RankPair>> wanted;
   for (const auto &[ends, count] : countFusions(plan))
     wanted.push_back({count, ends});
+  // Stable, so that the same plan gives the same file.
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const auto &a, const auto &b) { return a.first > b.first; });
   Pairs pairs(plan.destinations.size(), kNoEnd);
@@ -112,6 +120,8 @@ Pairs choosePairs(const plan::Plan &plan) {
 }
 
 std::vector<uint32_t> colourChannels(const plan::Plan &plan, const Pairs &pairs) {
+  // The pairs' ends must have one channel, and no two connections between the same ranks the same:
+  // a greedy colouring of the sets, which takes the plan's own channel where it is free.
   ChannelSets sets(plan);
   for (uint32_t end = 0; end < pairs.size(); ++end)
     if (pairs[end] != kNoEnd)
@@ -128,6 +138,7 @@ std::vector<uint32_t> colourChannels(const plan::Plan &plan, const Pairs &pairs)
     };
     uint32_t channel = sets.channelOf(end);
     if (!isFree(channel))
+      // The first free one.
       for (channel = 0; !isFree(channel);)
         ++channel;
     channelOf[root] = channel;

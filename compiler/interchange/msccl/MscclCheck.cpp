@@ -14,8 +14,10 @@ namespace {
 template <typename Item>
 bool sortById(std::vector<Item> &items, size_t count, uint32_t parent, const char *what,
               Reporter &reporter) {
+  // Files may list elements in any order; what follows indexes them by their number.
   std::stable_sort(items.begin(), items.end(),
                    [](const Item &a, const Item &b) { return a.id < b.id; });
+  // Numbers go from 0 on without gaps, each once. The first deviation tells what is wrong.
   for (size_t i = 0; i < items.size(); ++i) {
     bool isRepeated = i > 0 && items[i].id == items[i - 1].id;
     if (!isRepeated && static_cast<size_t>(items[i].id) == i && i < count)
@@ -34,6 +36,7 @@ bool sortById(std::vector<Item> &items, size_t count, uint32_t parent, const cha
                      std::string(what) + " " + std::to_string(i) + " is missing");
     return false;
   }
+  // Everything that is there is right, but there are too few.
   if (items.size() >= count)
     return true;
   reporter.error(DiagnosticCode::ImportBadIdentity, parent,
@@ -63,6 +66,7 @@ public:
 
 private:
   void checkThreadBlock(const Gpu &gpu, const ThreadBlock &block) {
+    // Peers exist; then each step by itself; then who owns the connections.
     checkPeer(gpu, block, block.sendPeer, "send");
     checkPeer(gpu, block, block.recvPeer, "recv");
     bool sends = false, receives = false;
@@ -75,6 +79,7 @@ private:
       checkStep(gpu, block, step, shape);
       checkDependency(gpu, step);
     }
+    // A thread block without a peer is reported at its steps.
     if (sends && block.sendPeer >= 0)
       claim(gpu, block, block.sendPeer, "send");
     if (receives && block.recvPeer >= 0)
@@ -107,16 +112,19 @@ private:
 
   void checkStep(const Gpu &gpu, const ThreadBlock &block, const Step &step,
                  const StepShape &shape) {
+    // The first mistake of a step is enough.
     auto fail = [&](DiagnosticCode code, const char *attribute, const std::string &message) {
       reporter.error(code, step.offset, attribute, where + ": " + message);
     };
     std::string name(shape.name);
+    // Steps of other tools, which mean nothing for a collective.
     if (step.type == StepType::ResidualAdd)
       return fail(DiagnosticCode::ImportForeignStep, "type",
                   "'ra' adds buffers that are none of input, output and scratch; no collective "
                   "has them");
     if (step.type == StepType::Nop)
       return;
+    // What the step's type needs: chunks, peers, ranges.
     if (step.count == 0)
       return fail(DiagnosticCode::ImportBadValue, "cnt", "'" + name + "' moves no chunks");
     if (shape.sends && block.sendPeer < 0)
@@ -132,11 +140,13 @@ private:
   }
 
   void checkRange(const Gpu &gpu, const Step &step, const Range &range, const std::string &side) {
+    // The buffer's size is the file's own number.
     auto [size, buffer] = range.buffer == plan::OperandKind::Input ? std::pair(gpu.inputChunks, "i")
                           : range.buffer == plan::OperandKind::Output
                               ? std::pair(gpu.outputChunks, "o")
                               : std::pair(gpu.scratchChunks, "s");
     std::string name(shapeOf(step.type).name);
+    // -1 is "none", which this type of step must have.
     if (range.index < 0) {
       reporter.error(DiagnosticCode::ImportOutOfRange, step.offset, side + "off",
                      where + ": '" + name + "' needs " + side + "buf and " + side + "off");
@@ -164,6 +174,7 @@ private:
   }
 
   void checkDependency(const Gpu &gpu, const Step &step) {
+    // Both numbers name something of the same gpu.
     if (step.dependencyBlock < 0)
       return;
     auto block = static_cast<size_t>(step.dependencyBlock);
@@ -191,6 +202,7 @@ private:
 } // namespace
 
 bool checkAlgorithm(Algorithm &algorithm, Reporter &reporter) {
+  // Sorted first: the checks index by number.
   if (!sortById(algorithm.gpus, algorithm.numGpus, algorithm.offset, "gpu", reporter))
     return false;
   for (Gpu &gpu : algorithm.gpus)

@@ -35,6 +35,8 @@ public:
       : plan(plan), rank(rank), pairs(pairs), channels(channels) {}
 
   Gpu run() {
+    // Thread blocks of the plan are distributed to blocks of the format, then ordered by
+    // dependencies, then written.
     const plan::RankPlan &sizes = plan.ranks[rank];
     Gpu gpu;
     gpu.id = static_cast<int32_t>(rank);
@@ -43,11 +45,13 @@ public:
     scratch = gpu.scratchChunks = sizes.scratchChunks;
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(sizes))
       placeBlock(block);
+    // Dependencies in a second pass, as they may point forward.
     for (uint32_t b = 0; b < sizes.numThreadBlocks; ++b)
       addDependencies(plan.threadBlocksOf(sizes)[b], b);
     for (size_t b = 0; b < blocks.size(); ++b)
       gpu.threadBlocks.push_back(finish(blocks[b], b));
     gpu.scratchChunks = scratch;
+    // A step that is waited for has to say so in this format.
     markSignals(gpu);
     return gpu;
   }
@@ -56,6 +60,8 @@ private:
   /// Distributes the operations of a thread block of the plan to blocks of the format. They stay in
   /// their order: those in different blocks are ordered by dependencies.
   void placeBlock(const plan::ThreadBlock &content) {
+    // One scratch chunk range for values that lie nowhere in the plan, shared by the operations of
+    // a thread block, whose order keeps them apart.
     uint32_t largest = 0;
     std::vector<Operation> operations;
     std::vector<std::vector<Place>> &places = instructionPlaces.emplace_back();
@@ -63,6 +69,7 @@ private:
     uint32_t current = kNone;
     bool usesTemporary = false;
     for (const plan::Instruction &instruction : plan.instructionsOf(content)) {
+      // An instruction with several messages is several operations here.
       operations.clear();
       lowerInstruction(plan, rank, instruction, pairs, scratch, operations);
       std::vector<Place> &own = places.emplace_back();
@@ -82,17 +89,20 @@ private:
 
   uint32_t blockFor(const Operation &operation, std::map<uint32_t, uint32_t> &ofReceiver,
                     std::map<uint32_t, uint32_t> &ofSender, uint32_t current) {
+    // A local operation can be anywhere, and stays where the block is.
     if (operation.receives == kNoEnd && operation.sends == kNoEnd) {
       if (current != kNone)
         return current;
       blocks.emplace_back();
       return static_cast<uint32_t>(blocks.size() - 1);
     }
+    // Each end of a connection has one block from its first operation on.
     if (operation.receives != kNoEnd && ofReceiver.contains(operation.receives))
       return ofReceiver[operation.receives];
     if (operation.sends != kNoEnd && ofSender.contains(operation.sends))
       return ofSender[operation.sends];
     uint32_t receives = operation.receives, sends = operation.sends;
+    // With the end that it is paired with, so that operations of both fit in.
     if (receives != kNoEnd)
       sends = pairs[receives];
     else if (auto paired = std::find(pairs.begin(), pairs.end(), sends); paired != pairs.end())
@@ -114,6 +124,8 @@ private:
   }
 
   void addDependencies(const plan::ThreadBlock &content, uint32_t index) {
+    // Operations of one thread block stay in order though they may be in different blocks: each
+    // waits for the one before it. An instruction's dependencies are its first operation's.
     Place before;
     auto instructions = plan.instructionsOf(content);
     for (size_t i = 0; i < instructions.size(); ++i) {
@@ -133,6 +145,7 @@ private:
 
   /// What the block has waited for already needs no second wait.
   void require(const Place &place, const std::vector<Place> &needed) {
+    // A block that has waited for a later operation of another one has waited for all before that.
     Block &block = blocks[place.block];
     block.dependencies.resize(block.operations.size());
     for (const Place &one : needed) {
@@ -143,6 +156,7 @@ private:
         continue;
       known->second = one.operation;
       std::vector<Place> &list = block.dependencies[place.operation];
+      // The later one of the same block replaces the earlier.
       std::erase_if(list, [&](const Place &earlier) { return earlier.block == one.block; });
       list.push_back(one);
     }
@@ -164,6 +178,7 @@ private:
   }
 
   ThreadBlock finish(const Block &block, size_t id) {
+    // The peers of the block, with the channel that both have.
     ThreadBlock result;
     result.id = static_cast<int32_t>(id);
     if (block.sends != kNoEnd) {
@@ -174,6 +189,8 @@ private:
       result.recvPeer = static_cast<int32_t>(sourceOf(block.receives));
       result.channel = channels[block.receives];
     }
+    // A step can wait for one other step only: further waits are steps of their own that do
+    // nothing.
     for (uint32_t i = 0; i < block.operations.size(); ++i) {
       const Operation &operation = block.operations[i];
       Step step;
@@ -185,6 +202,7 @@ private:
         step.dependencyBlock = static_cast<int32_t>(needed[d].block);
         step.dependencyStep = static_cast<int32_t>(stepOf(needed[d]));
         step.count = 0;
+        // Of the last one the operation itself is the step.
         if (d + 1 < needed.size())
           result.steps.push_back(step);
       }
@@ -223,6 +241,7 @@ private:
 };
 
 /// Instructions without counterpart.
+// The format knows messages and local operations.
 support::Status checkExpressible(const plan::Plan &plan) {
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     Opcode opcode = plan.instructions[i].opcode;
@@ -245,13 +264,17 @@ uint64_t multiply(uint64_t bytes, uint64_t parts) {
 }
 
 void setHeader(Algorithm &algorithm, const plan::Plan &plan, Runtime runtime) {
+  // "custom" is what tools call a collective that they do not know.
   algorithm.name = plan.name;
   algorithm.collective = "custom";
   uint64_t parts = 1;
   algorithm.chunksPerLoop = 1;
+  // Without parts, a loop over the largest buffer.
   for (const plan::RankPlan &rank : plan.ranks)
     algorithm.chunksPerLoop =
         std::max({algorithm.chunksPerLoop, rank.inputChunks, rank.outputChunks});
+  // Each runtime has its own names. Sizes in a file are those of the whole buffer, in a plan those
+  // of a part.
   if (const auto standard = plan::standardCollectiveOf(plan.collective)) {
     algorithm.collective = runtime == Runtime::Msccl ? mscclNameOf(*standard) : nameOf(*standard);
     parts = hasManyParts(*standard) ? plan.numRanks : 1;
@@ -268,6 +291,8 @@ void setHeader(Algorithm &algorithm, const plan::Plan &plan, Runtime runtime) {
 } // namespace
 
 support::Expected<Algorithm> exportAlgorithm(const plan::Plan &plan, Runtime runtime) {
+  // First whether it can be said at all, then which connections share thread blocks and channels,
+  // then rank by rank.
   support::Status status = checkExpressible(plan);
   if (!status)
     return status;

@@ -17,6 +17,7 @@ namespace {
 
 /// Sums that bound the memory of what follows; verifyPlan would refuse the plan anyway.
 bool checkTotals(const plan::Plan &plan, uint32_t offset, Reporter &reporter) {
+  // In 64 bits; the plan's shape is checked by the verifier, later.
   uint64_t chunks = 0, accesses = 0;
   for (const plan::RankPlan &rank : plan.ranks)
     chunks += uint64_t{rank.inputChunks} + rank.outputChunks + rank.scratchChunks;
@@ -58,9 +59,12 @@ frontend::SourceRange rangeOf(const plan::Plan &plan, uint32_t location, uint32_
 void report(const plan::Plan &plan, const plan::VerifyError &error, uint32_t fallback,
             const frontend::SourceManager &sources, frontend::FileId file,
             frontend::DiagnosticEngine &diagnostics) {
+  // The verifier's message, with the place in words of the plan, and its code; the range is the
+  // element of the file.
   std::string text = error.message;
   if (error.place)
     text = plan::describePlace(*error.place) + ": " + text;
+  // Only if it claims both modes it matters which.
   if (error.mode && plan.inPlace && plan.outOfPlace)
     text = std::string(*error.mode == plan::AliasMode::InPlace ? "in place, " : "out of place, ") +
            text;
@@ -68,6 +72,7 @@ void report(const plan::Plan &plan, const plan::VerifyError &error, uint32_t fal
   frontend::Diagnostic &diagnostic =
       diagnostics.error(DiagnosticCode::ImportWrongPlan,
                         rangeOf(plan, error.location, fallback, sources, file), text);
+  // Witnesses are notes at their own elements.
   for (const plan::Note &note : error.witness)
     diagnostic.note(note.location < plan.locations.size()
                         ? rangeOf(plan, note.location, fallback, sources, file)
@@ -88,9 +93,11 @@ plan::VerifyResult withoutMarks(plan::Plan plan, plan::VerifyResult result) {
 /// Proves the plan. Messages of Simple are fenced in the runtimes that the format was made for:
 /// where the algorithm counts on that, the connections say so.
 plan::VerifyResult prove(plan::Plan &plan) {
+  // As it is; then without marks of final reductions; then with ordered connections.
   plan::VerifyResult result = plan::verifyPlan(plan);
   if (!result && result.error->proof() == plan::Proof::Postcondition)
     return withoutMarks(plan, std::move(result));
+  // Only races may go away by ordering messages, and only with Simple.
   if (result || result.error->proof() != plan::Proof::Race ||
       plan.protocol != plan::Protocol::Simple)
     return result;
@@ -99,6 +106,7 @@ plan::VerifyResult prove(plan::Plan &plan) {
     connection.isOrdered = true;
   plan::VerifyResult again = plan::verifyPlan(ordered);
   if (!again)
+    // The error without ordering says more.
     return result;
   plan = std::move(ordered);
   return again;
@@ -111,19 +119,23 @@ std::optional<plan::Plan> importAlgorithm(const frontend::SourceManager &sources
                                           frontend::DiagnosticEngine &diagnostics,
                                           std::vector<Warning> &warnings,
                                           plan::VerifyResult *proved) {
+  // Each stage may report several mistakes, and ends the import.
   std::optional<Algorithm> algorithm = parseAlgorithm(sources, file, diagnostics, warnings);
   Reporter reporter(sources, file, diagnostics, warnings);
   if (!algorithm || !checkAlgorithm(*algorithm, reporter))
     return std::nullopt;
   ImportedPostcondition postcondition;
+  // What is to be proved: by --implements, or what the file names.
   if (options.postcondition) {
     postcondition = options.postcondition(algorithm->numGpus, std::max(1u, chunksOf(*algorithm)));
     if (!postcondition)
       return std::nullopt;
   }
+  // Sizes, modes and the root follow from both.
   std::optional<BufferLayout> layout = layOut(*algorithm, options, postcondition, reporter);
   if (!layout)
     return std::nullopt;
+  // Instructions, then what the file does not say (annotate), then the proof.
   std::optional<plan::Plan> plan = emitPlan(*algorithm, *layout, options, postcondition, reporter);
   if (!plan || !checkTotals(*plan, algorithm->offset, reporter))
     return std::nullopt;

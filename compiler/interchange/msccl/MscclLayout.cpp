@@ -19,6 +19,7 @@ using plan::StandardCollective;
 /// The collectives that the format knows, those of plans that promise something by name, with all
 /// the names that files have for them.
 std::vector<std::pair<std::string_view, StandardCollective>> knownCollectives() {
+  // Under both names, that of the runtimes and the plan's own.
   std::vector<std::pair<std::string_view, StandardCollective>> known;
   for (const plan::CollectiveDefinition &one : plan::kStandardCollectives)
     if (const auto collective = plan::standardCollectiveOf(one.name)) {
@@ -30,6 +31,7 @@ std::vector<std::pair<std::string_view, StandardCollective>> knownCollectives() 
 }
 
 bool uses(const Gpu &gpu, OperandKind buffer) {
+  // Initial copies use both buffers.
   for (const ThreadBlock &block : gpu.threadBlocks)
     for (const Step &step : block.steps) {
       const StepShape &shape = shapeOf(step.type);
@@ -47,6 +49,7 @@ public:
       : algorithm(algorithm), options(options), postcondition(postcondition), reporter(reporter) {}
 
   std::optional<BufferLayout> run() {
+    // Scratch is as the file says; the other buffers as the collective says.
     layout.ranks.resize(algorithm.numGpus);
     for (size_t r = 0; r < layout.ranks.size(); ++r)
       layout.ranks[r].scratchChunks = algorithm.gpus[r].scratchChunks;
@@ -58,6 +61,7 @@ public:
 
 private:
   bool chooseModes() {
+    // An older file says only whether it is for calls in place.
     layout.inPlace = algorithm.inPlace;
     layout.outOfPlace = algorithm.outOfPlace.value_or(!algorithm.inPlace);
     if (layout.inPlace || layout.outOfPlace)
@@ -68,11 +72,13 @@ private:
   }
 
   bool takeNamed() {
+    // A custom collective has no postcondition: everything but the result can be proved.
     if (algorithm.collective == "custom") {
       takeCustom();
       return true;
     }
     std::string name = algorithm.collective;
+    // Suggestions come from all known names.
     std::vector<std::string_view> names;
     for (const auto &[known, collective] : knownCollectives()) {
       if (known == name)
@@ -91,12 +97,14 @@ private:
   }
 
   bool takeKnown(StandardCollective collective) {
+    // How many parts the larger buffer has: all of the collective's, or one.
     layout.collective = nameOf(collective);
     uint32_t n = algorithm.numGpus, perLoop = algorithm.chunksPerLoop;
     const plan::Parts one = {.numRanks = n, .part = 1};
     auto inputParts = static_cast<uint32_t>(inputSize(collective, one));
     auto outputParts = static_cast<uint32_t>(outputSize(collective, one));
     layout.partsOfBuffer = std::max(inputParts, outputParts);
+    // Files without nchunksperloop: as many chunks as the largest buffer implies.
     for (const Gpu &gpu : algorithm.gpus) {
       if (algorithm.chunksPerLoop == 0)
         perLoop = std::max({perLoop, gpu.inputChunks / inputParts * layout.partsOfBuffer,
@@ -109,6 +117,7 @@ private:
                          algorithm.collective);
       return false;
     }
+    // From chunks of a loop, which is a whole buffer, to those of a part.
     layout.partChunks = perLoop / layout.partsOfBuffer;
     layout.root = chooseRoot(collective);
     for (uint32_t r = 0; r < n; ++r)
@@ -119,6 +128,7 @@ private:
 
   /// The file may leave out (0) a buffer that is not used, as where input and output are one.
   bool sizeRank(StandardCollective collective, uint32_t r) {
+    // Against what the collective needs; 0 in the file is "as needed".
     const Gpu &gpu = algorithm.gpus[r];
     const plan::Parts parts = {algorithm.numGpus, layout.root, layout.partChunks};
     const auto input = static_cast<uint32_t>(inputSize(collective, parts));
@@ -148,10 +158,13 @@ private:
 
   /// The format does not say: the only rank that never receives (broadcast) or sends (reduce).
   uint32_t chooseRoot(StandardCollective collective) const {
+    // --root is the user's word.
     if (options.root)
       return *options.root;
     if (!hasRoot(collective))
       return 0;
+    // A rank that never sends, or never receives, is the only one at which a reduce ends or a
+    // broadcast starts. If there are several, the proof will say which is wrong.
     std::vector<uint32_t> candidates;
     for (const Gpu &gpu : algorithm.gpus) {
       bool isActive = false;
@@ -170,6 +183,7 @@ private:
     layout.collective = "custom";
     layout.hasPostcondition = false;
     warnOfAliases();
+    // The greatest common divisor of all sizes is a part of all of them.
     uint32_t part = algorithm.chunksPerLoop;
     for (uint32_t r = 0; r < algorithm.numGpus; ++r) {
       const Gpu &gpu = algorithm.gpus[r];
@@ -191,6 +205,7 @@ private:
   }
 
   bool takePostcondition() {
+    // What the collective of --implements says about sizes has to fit what the file uses.
     const frontend::ProgramInfo &promised = *postcondition;
     if (promised.numRanks != algorithm.numGpus)
       return rejectPostcondition(algorithm.offset, "ngpus",
@@ -199,6 +214,7 @@ private:
     layout.collective = promised.collective;
     layout.partChunks = promised.partChunks;
     layout.root = promised.root;
+    // A file that was written for in-place calls may rely on it.
     if (!promised.inPlace)
       warnOfAliases();
     uint32_t largest = 0;
@@ -209,6 +225,7 @@ private:
       rank.outputChunks = promised.outputChunks[r];
       rank.inPlaceOffset = promised.inPlaceOffsets[r];
       largest = std::max({largest, rank.inputChunks, rank.outputChunks});
+      // Less than there is may be used, but not more.
       for (auto [attribute, has, needs] :
            {std::tuple("i_chunks", gpu.inputChunks, rank.inputChunks),
             std::tuple("o_chunks", gpu.outputChunks, rank.outputChunks)})

@@ -21,6 +21,8 @@ public:
            const Pairs &pairs, uint32_t temporary, std::vector<Operation> &out)
       : plan(plan), rank(rank), count(instruction.count), pairs(pairs),
         temporary(plan::scratch(rank, temporary)), out(out) {
+    // Sources and destinations sorted by what they are: messages received, messages sent, places in
+    // memory. A multicast is as many sends.
     for (const Operand &source : plan.sourcesOf(instruction))
       if (source.kind == OperandKind::Connection)
         received.push_back(receivingEnd(plan, source.index, rank));
@@ -48,6 +50,7 @@ public:
 
 private:
   bool isSame(const Operand &a, const Operand &b) const {
+    // In place, input and output are the same memory at an offset.
     if (a.kind == b.kind)
       return a.index == b.index;
     if (!plan.inPlace || a.kind == OperandKind::Scratch || b.kind == OperandKind::Scratch)
@@ -63,6 +66,8 @@ private:
   }
 
   void fuse() {
+    // One instruction of the plan is one step of the format, if it has one message in and at most
+    // one out.
     uint32_t to = sent.empty() ? kNoEnd : sent[0];
     Operand target = stored.value_or(locals.empty() ? temporary : locals[0]);
     StepType type = StepType::Recv;
@@ -84,12 +89,15 @@ private:
 
   /// Everything into one place, one after the other; from there on to others.
   void accumulate() {
+    // The format's reductions have two operands: so one sum is built up step by step in the target.
     Operand target = stored.value_or(temporary);
     auto isTarget = [&](const Operand &local) { return isSame(local, target); };
     if (std::count_if(locals.begin(), locals.end(), isTarget) > 1)
       target = temporary; // storing the first sum there would destroy the other operand
+    // A source that is the target goes first, as it is what the sum begins with.
     std::stable_partition(locals.begin(), locals.end(), isTarget);
     size_t firstLocal = 0, firstReceived = 0;
+    // The first value: copied, received, or both reduced with a message.
     if (received.empty()) {
       const Operand &first = locals[firstLocal++];
       if (first.kind != target.kind || first.index != target.index)
@@ -99,10 +107,13 @@ private:
     } else {
       add(StepType::RecvReduceCopy, locals[firstLocal++], target, received[firstReceived++]);
     }
+    // All other messages, then all other local sources. (The order of additions may differ from the
+    // plan's, so results of floats may.)
     for (; firstReceived < received.size(); ++firstReceived)
       add(StepType::RecvReduceCopy, target, target, received[firstReceived]);
     for (; firstLocal < locals.size(); ++firstLocal)
       add(StepType::Reduce, locals[firstLocal], target);
+    // If it was built up elsewhere.
     if (stored && !isSame(target, *stored))
       add(StepType::Copy, target, *stored);
     for (uint32_t end : sent)

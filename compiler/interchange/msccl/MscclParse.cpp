@@ -32,6 +32,7 @@ public:
   /// The integer `name`, in [low, high]; `fallback`, or an error without one, if it is not there.
   int64_t integer(std::string_view name, int64_t low, int64_t high,
                   std::optional<int64_t> fallback = {}) {
+    // A missing attribute has its usual value, or is an error.
     const std::string_view *text = find(name);
     if (!text) {
       if (!fallback)
@@ -41,6 +42,7 @@ public:
       return fallback.value_or(low);
     }
     int64_t value = 0;
+    // The whole text has to be a number, within the range.
     auto [end, status] = std::from_chars(text->data(), text->data() + text->size(), value);
     bool isNumber = status == std::errc() && end == text->data() + text->size();
     if (isNumber && value >= low && value <= high)
@@ -89,6 +91,7 @@ public:
   explicit Parser(Reporter &reporter) : reporter(reporter) {}
 
   void open(std::string_view name, std::span<const XmlAttribute> list, uint32_t offset) override {
+    // Elements within one that was skipped are skipped.
     Attributes attributes(reporter, name, list, offset);
     if (skipped > 0 || !enter(name, attributes))
       ++skipped;
@@ -114,6 +117,7 @@ private:
 
   /// Reads an element; false if it is to be skipped with all that it contains.
   bool enter(std::string_view name, Attributes &attributes) {
+    // Each element has one parent in which it may stand, and a function that reads it.
     struct Kind {
       std::string_view name;
       Level parent;
@@ -133,6 +137,8 @@ private:
       (this->*kind.read)(attributes);
       return true;
     }
+    // The outermost element must be the algorithm; others may be of later versions of the format,
+    // and are skipped with a warning.
     if (here == Level::File)
       return reject(name, here, attributes.offset);
     reporter.warn(DiagnosticCode::ImportUnknown, attributes.offset, "",
@@ -151,6 +157,7 @@ private:
   }
 
   void readAlgorithm(Attributes &attributes) {
+    // Texts are cut to a plan's limit and not refused: names mean nothing.
     hasAlgorithm = true;
     algorithm.offset = attributes.offset;
     if (const std::string_view *name = attributes.find("name"))
@@ -160,17 +167,20 @@ private:
     algorithm.numGpus = static_cast<uint32_t>(attributes.integer("ngpus", 1, limits::kMaxRanks));
     algorithm.chunksPerLoop =
         static_cast<uint32_t>(attributes.integer("nchunksperloop", 1, limits::kMaxChunks, 0));
+    // Checked and not used: channels are those of the thread blocks.
     attributes.integer("nchannels", 0, limits::kMaxChannels, 0);
     algorithm.inPlace = attributes.flag("inplace", false);
     if (attributes.find("outofplace"))
       algorithm.outOfPlace = attributes.flag("outofplace", false);
     readProtocol(attributes);
     readBytes(attributes);
+    // What is not read here, and is known to mean nothing.
     attributes.expectOnly({"name", "coll", "ngpus", "nchunksperloop", "nchannels", "inplace",
                            "outofplace", "proto", "minBytes", "maxBytes", "nthreads", "redop"});
   }
 
   void readProtocol(Attributes &attributes) {
+    // Simple if nothing is said.
     const std::string_view *name = attributes.find("proto");
     if (!name || *name == "Simple")
       algorithm.protocol = plan::Protocol::Simple;
@@ -187,6 +197,7 @@ private:
     for (auto [name, value] :
          {std::pair("minBytes", &algorithm.minBytes), std::pair("maxBytes", &algorithm.maxBytes)})
       if (attributes.find(name))
+        // Unsigned in a plan; the file has no larger number than 2^63 - 1.
         *value = static_cast<uint64_t>(attributes.integer(name, 0, INT64_MAX));
     // Generators write 0 and 0 for people to edit.
     if (algorithm.maxBytes == 0) {
@@ -202,6 +213,7 @@ private:
     Gpu &gpu = algorithm.gpus.emplace_back();
     gpu.offset = attributes.offset;
     gpu.id = static_cast<int32_t>(attributes.integer("id", 0, limits::kMaxRanks - 1));
+    // Sizes may be left out for buffers that are not used.
     for (auto [name, size] :
          {std::pair("i_chunks", &gpu.inputChunks), std::pair("o_chunks", &gpu.outputChunks),
           std::pair("s_chunks", &gpu.scratchChunks)})
@@ -233,6 +245,8 @@ private:
   }
 
   void readStep(Attributes &attributes) {
+    // Everything but the number has a usual value; the number, if it is given, must be the
+    // position.
     std::vector<Step> &steps = algorithm.gpus.back().threadBlocks.back().steps;
     auto position = static_cast<int64_t>(steps.size());
     Step &step = steps.emplace_back();
@@ -243,9 +257,11 @@ private:
     step.count = static_cast<uint32_t>(attributes.integer("cnt", 0, limits::kMaxChunks, 1));
     step.dependencyBlock =
         static_cast<int32_t>(attributes.integer("depid", -1, limits::kMaxThreadBlocks, -1));
+    // A step that waits for a block has to say for which of its steps.
     step.dependencyStep = static_cast<int32_t>(
         attributes.integer("deps", -1, limits::kMaxInstructions,
                            step.dependencyBlock < 0 ? std::optional<int64_t>(-1) : std::nullopt));
+    // Files without hasdep leave it open, which is not the same as "no".
     if (attributes.find("hasdep"))
       step.signals = attributes.flag("hasdep", false);
     attributes.expectOnly(
@@ -259,6 +275,7 @@ private:
   }
 
   void readType(Attributes &attributes, Step &step) {
+    // Types are the format's short names.
     const std::string_view *name = attributes.find("type");
     if (!name) {
       reporter.error(DiagnosticCode::ImportMissingAttribute, step.offset,
@@ -273,6 +290,7 @@ private:
   }
 
   Range readRange(Attributes &attributes, std::string_view buffer, std::string_view index) {
+    // The letters are the format's names of buffers; an offset of -1 is "none".
     Range range;
     const std::string_view *name = attributes.find(buffer);
     if (name && *name != "i" && *name != "o" && *name != "s")

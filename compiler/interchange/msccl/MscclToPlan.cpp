@@ -20,6 +20,8 @@ namespace {
 constexpr uint32_t kNone = ~0u;
 
 Opcode opcodeOf(StepType type) {
+  // Those without an instruction of their own (nops, foreign steps) were taken out, or refused,
+  // before.
   switch (type) {
   case StepType::Send:
     return Opcode::Send;
@@ -57,6 +59,8 @@ public:
         reporter(reporter) {}
 
   std::optional<plan::Plan> run() {
+    // Connections first, as instructions name them by index; a rank's positions before its
+    // instructions, as dependencies may point forward.
     setHeader();
     addConnections();
     file = builder.file(std::string(reporter.fileName()));
@@ -71,6 +75,7 @@ public:
 
 private:
   void setHeader() {
+    // What the file does not say has the value that fits any algorithm.
     plan::Plan &header = builder.header();
     header.name = algorithm.name.empty() ? "imported" : algorithm.name;
     header.collective = layout.collective;
@@ -81,6 +86,7 @@ private:
     header.inPlace = layout.inPlace;
     header.hasPostcondition = layout.hasPostcondition;
     header.protocol = algorithm.protocol;
+    // As many messages as the format's runtimes have in flight.
     header.depth = options.depth.value_or(algorithm.protocol == plan::Protocol::Simple ? 2 : 8);
     // The file counts bytes of a whole buffer, the plan those of a part.
     uint64_t parts = layout.partsOfBuffer;
@@ -91,6 +97,8 @@ private:
   }
 
   void addConnections() {
+    // Connections are what steps send and receive on; thread blocks may name peers without using
+    // them. A map keeps them in order.
     for (const Gpu &gpu : algorithm.gpus)
       for (const ThreadBlock &block : gpu.threadBlocks)
         for (const Step &step : block.steps) {
@@ -109,11 +117,13 @@ private:
     const Gpu &gpu = algorithm.gpus[r];
     builder.beginRank(layout.ranks[r]);
     positions.clear();
+    // Where each step ends up: nops vanish, and reductions in a row become one instruction.
     for (const ThreadBlock &block : gpu.threadBlocks)
       positions.push_back(locate(block));
     numCopies = 0;
     for (const InitialCopy &copy : gpu.copies)
       numCopies += !isIdentity(copy);
+    // Copies of the format's <copy> elements run before everything else.
     for (const ThreadBlock &block : gpu.threadBlocks)
       emitBlock(gpu, block);
     if (numCopies > 0)
@@ -128,6 +138,8 @@ private:
       bool isMerged = !isNop && continuesReduction(block, s);
       result.instruction.push_back(isNop ? kNone : isMerged ? next - 1 : next++);
     }
+    // Which later step of the block signals first: a wait for a step that does not signal is one
+    // for the next that does.
     result.signal.assign(block.steps.size(), kNone);
     uint32_t signal = kNone;
     for (size_t s = block.steps.size(); s-- > 0; result.signal[s] = signal)
@@ -139,6 +151,7 @@ private:
   /// Whether step `s` adds to what the step before it has reduced, and nobody could tell whether
   /// both are one.
   bool continuesReduction(const ThreadBlock &block, size_t s) const {
+    // Reductions into the same place, without anybody who could see the sum in between.
     const Step &step = block.steps[s];
     if (s == 0 || step.type != StepType::Reduce || step.dependencyBlock >= 0)
       return false;
@@ -147,6 +160,8 @@ private:
         before.count != step.count || before.destination.buffer != step.destination.buffer ||
         before.destination.index != step.destination.index)
       return false;
+    // Sources and destination must not overlap, or the second sum would read what the first has
+    // written.
     if (step.source.buffer != step.destination.buffer)
       return step.source.buffer == OperandKind::Scratch ||
              step.destination.buffer == OperandKind::Scratch || !layout.inPlace;
@@ -155,6 +170,8 @@ private:
   }
 
   void emitBlock(const Gpu &gpu, const ThreadBlock &block) {
+    // Dependencies are collected until an instruction takes them: those of a nop belong to what
+    // follows.
     builder.beginThreadBlock();
     dependencies.clear();
     bool isFirst = true;
@@ -164,6 +181,8 @@ private:
         addDependency(gpu, block, s);
       if (step.type == StepType::Nop)
         continue;
+      // The first instruction of a block waits for the initial copies; what follows it is behind
+      // it.
       if (isFirst && numCopies > 0)
         dependencies[static_cast<uint32_t>(gpu.threadBlocks.size())] = numCopies - 1;
       isFirst = false;
@@ -176,9 +195,11 @@ private:
   }
 
   void addDependency(const Gpu &gpu, const ThreadBlock &block, size_t s) {
+    // From a step of the file to an instruction of the plan, by the tables above.
     const Step &step = block.steps[s];
     auto target = static_cast<uint32_t>(step.dependencyBlock);
     uint32_t signal = positions[target].signal[static_cast<size_t>(step.dependencyStep)];
+    // A runtime would wait for ever.
     if (signal == kNone) {
       uint32_t waited =
           gpu.threadBlocks[target].steps[static_cast<size_t>(step.dependencyStep)].offset;
@@ -193,9 +214,11 @@ private:
       return;
     }
     uint32_t instruction = positions[target].instruction[signal];
+    // Order within a thread block needs no dependency.
     bool isEarlierHere = target == static_cast<uint32_t>(block.id) && signal < s;
     if (isEarlierHere)
       return;
+    // The latest one of each block is enough.
     auto [entry, isNew] = dependencies.try_emplace(target, instruction);
     if (!isNew)
       entry->second = std::max(entry->second, instruction);
@@ -207,6 +230,8 @@ private:
 
   /// Steps first to last are one instruction: one step, or reductions in a row.
   void emitInstruction(const ThreadBlock &block, size_t first, size_t last) {
+    // Sources in the order of the format: a message, then memory. A reduction's destination is one
+    // of its operands there.
     const Step &step = block.steps[first];
     const StepShape &shape = shapeOf(step.type);
     sources.clear();
@@ -228,6 +253,7 @@ private:
   }
 
   void add(Opcode opcode, uint32_t count, uint32_t offset) {
+    // Sorted by thread block, as the map has them.
     std::vector<plan::Dependency> list;
     for (auto [block, instruction] : dependencies)
       list.push_back({block, instruction});
@@ -246,6 +272,7 @@ private:
 
   /// A thread block of their own, which all others wait for.
   void emitCopies(const Gpu &gpu) {
+    // Behind the file's own thread blocks, so that their numbers stay.
     builder.beginThreadBlock();
     dependencies.clear();
     for (const InitialCopy &copy : gpu.copies) {

@@ -9,6 +9,7 @@ namespace {
 
 /// Text for an attribute's value.
 std::string escaped(const std::string &text) {
+  // XML's own characters; control characters are not allowed in it at all.
   std::string result;
   for (char c : text) {
     if (c == '&')
@@ -34,6 +35,7 @@ const char *nameOf(plan::Protocol protocol) {
 }
 
 void writeStep(const Step &step, size_t number, std::ostream &out) {
+  // As the tools of the format write it: all attributes, needed or not.
   bool isNop = step.type == StepType::Nop;
   out << "      <step s=\"" << number << "\" type=\"" << shapeOf(step.type).name << "\" srcbuf=\""
       << (isNop ? "i" : nameOf(step.source.buffer)) << "\" srcoff=\"" << step.source.index
@@ -54,6 +56,7 @@ uint32_t numChannels(const Algorithm &algorithm) {
 } // namespace
 
 void writeAlgorithm(const Algorithm &algorithm, std::ostream &out) {
+  // Attributes in the order in which those tools write them, so that files can be compared.
   out << "<algo name=\"" << escaped(algorithm.name) << "\" proto=\"" << nameOf(algorithm.protocol)
       << "\" nchannels=\"" << numChannels(algorithm) << "\" nchunksperloop=\""
       << algorithm.chunksPerLoop << "\" ngpus=\"" << algorithm.numGpus << "\" coll=\""
@@ -77,6 +80,7 @@ void writeAlgorithm(const Algorithm &algorithm, std::ostream &out) {
 }
 
 std::vector<std::string> beyondRuntimes(const Algorithm &algorithm) {
+  // The largest of each thing that runtimes have a limit for.
   size_t steps = 0, blocks = 0, chunks = 0;
   uint32_t count = 0;
   for (const Gpu &gpu : algorithm.gpus) {
@@ -88,6 +92,7 @@ std::vector<std::string> beyondRuntimes(const Algorithm &algorithm) {
         count = std::max(count, step.count);
     }
   }
+  // From the sources of the runtimes.
   const struct {
     uint64_t value, limit;
     const char *what, *who;
@@ -105,6 +110,7 @@ std::vector<std::string> beyondRuntimes(const Algorithm &algorithm) {
     if (limit.value > limit.limit)
       lines.push_back(std::to_string(limit.value) + " " + limit.what + ", but " + limit.who +
                       " take at most " + std::to_string(limit.limit));
+  // A flag of one runtime only.
   if (algorithm.inPlace && algorithm.outOfPlace.value_or(false))
     lines.push_back("both inplace and outofplace; microsoft/msccl does not know outofplace and "
                     "uses it in place only");

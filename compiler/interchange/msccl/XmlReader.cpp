@@ -21,6 +21,7 @@ public:
          DiagnosticEngine &diagnostics)
       : file(file), text(sources.text(file)), handler(handler), diagnostics(diagnostics),
         parser(XML_ParserCreate("UTF-8"), &XML_ParserFree) {
+    // Expat's callbacks get this object back, and its members do the work.
     XML_SetUserData(parser.get(), this);
     XML_SetElementHandler(
         parser.get(),
@@ -28,6 +29,7 @@ public:
           static_cast<Reader *>(self)->open(name, attributes);
         },
         [](void *self, const char *) { static_cast<Reader *>(self)->close(); });
+    // Document types are refused at once: entities could make a small file enormous.
     XML_SetStartDoctypeDeclHandler(
         parser.get(), [](void *self, const char *, const char *, const char *, int) {
           static_cast<Reader *>(self)->stop(DiagnosticCode::XmlDocumentType,
@@ -37,6 +39,7 @@ public:
   }
 
   bool run() {
+    // In pieces; the last one tells expat that the text has ended.
     constexpr size_t kPiece = 1u << 20; // expat takes lengths as int
     for (size_t begin = 0; !stopped; begin += kPiece) {
       size_t length = std::min(kPiece, text.size() - begin);
@@ -78,11 +81,13 @@ private:
   }
 
   void open(const char *name, const char **pairs) {
+    // After an error expat may still call for elements that it has read.
     if (stopped)
       return;
     attributes.clear();
     for (; *pairs; pairs += 2)
       attributes.push_back({pairs[0], pairs[1]});
+    // Limits of the reader, so that handlers need none.
     if (++depth > kMaxXmlDepth)
       return stop(DiagnosticCode::ImportTooLarge,
                   "elements nest deeper than " + std::to_string(kMaxXmlDepth) + " levels");
@@ -90,6 +95,7 @@ private:
       return stop(DiagnosticCode::ImportTooLarge,
                   "an element has more than " + std::to_string(kMaxXmlAttributes) + " attributes");
     handler.open(name, attributes, position());
+    // After many errors the rest of the file is not worth reading.
     if (diagnostics.isFull())
       halt();
   }
@@ -115,6 +121,7 @@ bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// What the XML declaration at the beginning says, in lower case; empty if there is none.
 std::string declaredEncoding(std::string_view text) {
+  // Only the first line can be a declaration, and it is ASCII in any encoding that this reads.
   constexpr std::string_view kBegin = "<?xml", kName = "encoding";
   std::string_view declaration = text.substr(0, text.find("?>"));
   size_t at = text.starts_with(kBegin) ? declaration.find(kName) : text.npos;
@@ -132,6 +139,7 @@ std::string declaredEncoding(std::string_view text) {
 }
 
 std::string latin1ToUtf8(std::string_view text) {
+  // Latin-1 is the first 256 code points.
   std::string result;
   result.reserve(text.size());
   for (unsigned char c : text) {
@@ -147,8 +155,10 @@ std::string latin1ToUtf8(std::string_view text) {
 
 /// Makes the text UTF-8; says why that cannot be.
 std::string toUtf8(std::string &text) {
+  // Byte order marks of UTF-16.
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     return "it is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)";
+  // ASCII is valid in all of them, whatever it claims.
   bool isAscii = std::none_of(text.begin(), text.end(), [](char c) { return c & 0x80; });
   std::string encoding = isAscii ? "" : declaredEncoding(text);
   if (encoding == "iso-8859-1" || encoding == "latin1")
@@ -163,6 +173,7 @@ std::string toUtf8(std::string &text) {
 
 std::optional<FileId> addImportFile(SourceManager &sources, const std::string &path,
                                     DiagnosticEngine &diagnostics) {
+  // In pieces with a limit: the size of a pipe is not known.
   std::ifstream stream(path, std::ios::binary);
   std::string text, reason;
   if (!stream)
@@ -179,6 +190,7 @@ std::optional<FileId> addImportFile(SourceManager &sources, const std::string &p
   if (reason.empty() && stream.bad())
     reason = std::strerror(errno);
   if (reason.empty())
+    // Everything after this reads UTF-8.
     reason = toUtf8(text);
   if (reason.empty())
     return sources.addText(path, std::move(text));
@@ -201,6 +213,8 @@ SourceRange elementRange(const SourceManager &sources, FileId file, uint32_t off
 
 SourceRange attributeRange(const SourceManager &sources, FileId file, uint32_t offset,
                            std::string_view name) {
+  // Expat tells where an element begins, not where its attributes are: the tag is looked through
+  // again, for an error message only.
   SourceRange element = elementRange(sources, file, offset);
   std::string_view text = sources.text(file);
   size_t at = element.end;
@@ -213,6 +227,7 @@ SourceRange attributeRange(const SourceManager &sources, FileId file, uint32_t o
     size_t begin = at;
     while (at < text.size() && !isSpace(text[at]) && text[at] != '=' && text[at] != '>')
       ++at;
+    // Whether this is the one; its value has to be skipped in any case, as it may contain anything.
     bool isIt = text.substr(begin, at - begin) == name;
     skipSpace();
     if (at >= text.size() || text[at] != '=')

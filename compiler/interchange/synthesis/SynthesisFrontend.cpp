@@ -12,6 +12,7 @@ mlir::OwningOpRef<mlir::ModuleOp> compileFileToChunks(mlir::MLIRContext &context
                                                       SourceManager &sources,
                                                       const std::string &path,
                                                       DiagnosticEngine &diagnostics) {
+  // As the frontend does for a program: text, structure, operations, program.
   std::string reason;
   std::optional<FileId> file = sources.addFile(path, reason);
   if (!file) {
@@ -26,6 +27,7 @@ mlir::OwningOpRef<mlir::ModuleOp> compileFileToChunks(mlir::MLIRContext &context
   std::optional<ProgramInfo> info = emit(*algorithm, *file, sink, diagnostics);
   if (!info)
     return {};
+  // Neither the depth nor anything else decides what the program is.
   return sink.finish(*info, hashOf(sources.text(*file), 0, info->root, info->collective));
 }
 

@@ -35,6 +35,7 @@ public:
       : algorithm(algorithm), file(file), sink(sink), diagnostics(diagnostics) {}
 
   std::optional<ProgramInfo> run() {
+    // Buffers first, then step by step, then the comparison with what was promised.
     if (!placeChunks())
       return std::nullopt;
     for (const std::vector<Send> &step : algorithm.steps)
@@ -61,11 +62,13 @@ private:
 
   /// Addresses that a rank has at the beginning are its input, in order; at the end, its output.
   bool placeChunks() {
+    // Addresses of the file may be any numbers; here they are numbered through.
     std::map<uint32_t, uint32_t> numbers;
     for (const Chunk &chunk : algorithm.chunks)
       numbers.try_emplace(chunk.address);
     for (auto &[address, number] : numbers)
       number = numAddresses++;
+    // A state for each address of each rank: what it holds and where.
     if (uint64_t{numAddresses} * algorithm.numRanks > kMaxStates)
       return fail(DiagnosticCode::ImportTooLarge, whole(),
                   std::to_string(numAddresses) + " addresses on " +
@@ -74,6 +77,7 @@ private:
     states.resize(size_t{numAddresses} * algorithm.numRanks);
     wanted.resize(states.size());
     for (uint32_t c = 0; c < algorithm.chunks.size(); ++c) {
+      // Each chunk starts on one rank and is wanted on some.
       const Chunk &chunk = algorithm.chunks[c];
       uint32_t address = addressNumbers.at(chunk.address);
       if (chunk.before.size() != 1)
@@ -95,6 +99,8 @@ private:
   }
 
   void numberBuffers() {
+    // Inputs in the order of addresses on each rank, outputs likewise: so that standard collectives
+    // have their usual places.
     info.numRanks = algorithm.numRanks;
     info.inputChunks.assign(info.numRanks, 0);
     info.outputChunks.assign(info.numRanks, 0);
@@ -109,6 +115,7 @@ private:
         if (!wanted[key].empty())
           outputIndex[key] = info.outputChunks[rank]++;
       }
+    // The states at the beginning are the inputs.
     inputIndex = states;
   }
 
@@ -118,6 +125,8 @@ private:
 
   /// Sends whose target is sent on in the same step go through scratch: the old value goes on.
   bool emitStep(const std::vector<Send> &step) {
+    // All sends of a step happen at once: what a rank sends is what it had before the step,
+    // whatever arrives meanwhile.
     std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> before; // of sources
     for (const Send &send : step) {
       auto number = addressNumbers.find(send.address);
@@ -141,6 +150,7 @@ private:
       const State source = at(send.source, address);
       frontend::ChunkHandle value =
           sink.read({send.source, source.buffer, source.index, 1}, send.place);
+      // The target's own value is sent on in this step, so what arrives is put aside first.
       if (before.contains({send.target, address})) {
         uint32_t temporary = scratchSizes[send.target]++;
         sink.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, send.place);
@@ -149,6 +159,7 @@ private:
         return false;
       }
     }
+    // When everything of the step has been read.
     for (const Delayed &one : delayed) {
       uint32_t address = addressNumbers.at(one.send->address);
       frontend::ChunkHandle value =
@@ -164,11 +175,14 @@ private:
   bool arrive(const Send &send, uint32_t address, const std::vector<uint32_t> &chunks,
               frontend::ChunkHandle value) {
     State &target = at(send.target, address);
+    // Sets of contributions: the union tells whether something is new.
     std::vector<uint32_t> all;
     std::set_union(target.chunks.begin(), target.chunks.end(), chunks.begin(), chunks.end(),
                    std::back_inserter(all));
     if (all.size() == target.chunks.size())
       return true;
+    // Either nothing is in common, and both are added; or the new one contains the old one, and
+    // replaces it; anything else would count some twice.
     bool adds = all.size() == target.chunks.size() + chunks.size() && !target.chunks.empty();
     if (!adds && all.size() != chunks.size())
       return fail(DiagnosticCode::SynthesisWrong, send.place,
@@ -176,6 +190,7 @@ private:
                       std::to_string(send.address) +
                       " have some contributions in common and others not: they would count twice");
     ChunkRange old{send.target, target.buffer, target.index, 1};
+    // Never where the input lies, which must stay.
     ChunkRange fresh = locate(send.target, address);
     if (adds) {
       frontend::ChunkHandle operands[] = {sink.read(old, send.place), value};
@@ -189,6 +204,7 @@ private:
 
   /// Where a rank keeps what comes: at its end if it has one, else in scratch. Never in the input.
   ChunkRange locate(uint32_t rank, uint32_t address) {
+    // Outputs may be built up in place; scratch is used again if the value lies there.
     size_t key = rank * size_t{numAddresses} + address;
     const State &state = states[key];
     if (outputIndex[key] != kNone)
@@ -199,6 +215,8 @@ private:
   }
 
   bool finish() {
+    // At the end every wanted chunk has to be the sum of exactly the chunks that are promised for
+    // it.
     for (uint32_t rank = 0; rank < info.numRanks; ++rank)
       for (uint32_t address = 0; address < numAddresses; ++address) {
         size_t key = rank * size_t{numAddresses} + address;
@@ -213,6 +231,7 @@ private:
                           std::to_string(outputIndex[key]) + " at the end, but the collective '" +
                           algorithm.collective + "' promises " +
                           std::to_string(wanted[key].size()) + " (or others)");
+        // A chunk that was never sent is still in the input.
         if (state.buffer == BufferKind::Input) {
           ChunkRange source{rank, BufferKind::Input, state.index, 1};
           sink.copy(sink.read(source, whole()), {rank, BufferKind::Output, outputIndex[key], 1},
@@ -223,6 +242,8 @@ private:
   }
 
   void describe() {
+    // What the program says of itself; the collective's name in the file is a text such as
+    // "Allgather(n=4)".
     info.name = algorithm.name;
     info.scratchChunks.assign(scratchSizes.begin(), scratchSizes.end());
     info.parameters = {{"ranks", info.numRanks}};
@@ -232,6 +253,7 @@ private:
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     std::erase(name, '_');
     info.isStandard = isStandard(name);
+    // A name that means something else here would be proved against the wrong promise.
     bool isTaken = plan::standardCollectiveOf(name).has_value() && !info.isStandard;
     info.collective = name.empty() || isTaken ? "custom" : name;
     info.inPlace = info.isStandard && name != "alltoall";
@@ -241,6 +263,8 @@ private:
 
   /// Whether the chunks' places are those of the standard collective of that name.
   bool isStandard(const std::string &name) {
+    // A model of the standard collective with the sizes that were found, compared with sizes and
+    // contributions.
     std::optional<plan::StandardCollective> collective = plan::standardCollectiveOf(name);
     if (!collective)
       return false;
@@ -250,6 +274,7 @@ private:
     for (uint32_t r = 0; r < info.numRanks; ++r)
       largest = std::max({largest, info.inputChunks[r], info.outputChunks[r]});
     model.partChunks = std::max(1u, hasManyParts(*collective) ? largest / info.numRanks : largest);
+    // The root is the rank that has what only a root has.
     for (uint32_t r = 0; r < info.numRanks && hasRoot(*collective); ++r)
       if ((endsAtRoot(*collective) ? info.outputChunks[r] : info.inputChunks[r]) > 0)
         model.root = r;
@@ -261,6 +286,7 @@ private:
     }
     if (!plan::checkSizes(model, *collective).empty() || !meetsGoals(model, *collective))
       return false;
+    // It is the standard one, with its offsets in place.
     info.partChunks = model.partChunks;
     info.root = model.root;
     for (uint32_t r = 0; r < info.numRanks; ++r)
@@ -269,6 +295,7 @@ private:
   }
 
   bool meetsGoals(const plan::Plan &model, plan::StandardCollective collective) {
+    // Every output holds what the collective's definition says.
     for (size_t key = 0; key < states.size(); ++key) {
       if (outputIndex[key] == kNone)
         continue;
@@ -294,6 +321,8 @@ private:
   }
 
   void describeOwn() {
+    // A collective of its own: a part is what all buffers are multiples of, and each output chunk
+    // is a requirement.
     uint32_t part = 0;
     for (uint32_t r = 0; r < info.numRanks; ++r)
       part = std::gcd(std::gcd(part, info.inputChunks[r]), info.outputChunks[r]);

@@ -25,17 +25,22 @@ using Span = std::pair<uint32_t, uint32_t>;
 /// The places of the sends in a text that is valid JSON: of each array directly within the value of
 /// a key "sends", in order.
 std::vector<std::vector<Span>> findSends(std::string_view text) {
+  // The JSON library keeps no places; the text is scanned once for brackets, which is enough to
+  // find those of sends.
   std::vector<std::vector<Span>> result;
   int depth = 0, sendsDepth = -1;
   bool afterKey = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
+    // Strings are skipped whole, as they may contain brackets; a string may be the key that is
+    // looked for.
     if (c == '"') {
       size_t begin = i + 1;
       for (++i; text[i] != '"'; ++i)
         i += text[i] == '\\';
       afterKey = text.substr(begin, i - begin) == "sends";
     } else if (c == '[' || c == '{') {
+      // An array under that key, or one directly within it.
       if (c == '[' && afterKey) {
         sendsDepth = depth + 1;
         result.emplace_back();
@@ -45,6 +50,7 @@ std::vector<std::vector<Span>> findSends(std::string_view text) {
       ++depth;
       afterKey = false;
     } else if (c == ']' || c == '}') {
+      // The end of a send, or of the array of sends.
       if (--depth < sendsDepth)
         sendsDepth = -1;
       else if (depth == sendsDepth && !result.back().empty())
@@ -62,6 +68,8 @@ public:
       : text(text), file(file), diagnostics(diagnostics) {}
 
   std::optional<Algorithm> run() {
+    // Members in the order in which later ones need earlier ones: numbers of ranks, then of parts,
+    // before chunks and steps.
     algorithm.text = text;
     json document = parseText();
     if (failed || !checkKind(document))
@@ -96,6 +104,8 @@ private:
       fail(DiagnosticCode::JsonMalformed, "this is not JSON", {file, at, at + 1});
       return {};
     }
+    // The library parses recursively into values: its depth is limited by a callback, before it can
+    // overflow the stack.
     bool tooDeep = false;
     auto limitDepth = [&](int depth, json::parse_event_t, json &) {
       tooDeep |= depth > kMaxDepth;
@@ -144,6 +154,7 @@ private:
   }
 
   uint32_t integer(const json &value, uint32_t low, uint32_t high, const std::string &path) {
+    // Integers only: the library takes 1.0 for a float.
     if (value.is_number_integer()) {
       auto number = value.get<int64_t>();
       if (number >= low && number <= high)
@@ -156,6 +167,8 @@ private:
 
   /// Addresses of sends are those of chunks cut into `parts`; the collective's are not cut.
   void readParts(const json &document) {
+    // The synthesizer may cut each chunk of the collective into parts, and then addresses of sends
+    // are those of the parts.
     if (!document.contains("instance") || !document["instance"].is_object())
       return;
     const json &instance = document["instance"];
@@ -169,6 +182,7 @@ private:
   void readChunks(const json &chunks) {
     if (failed)
       return;
+    // Bounded before anything is allocated, as parts multiply.
     if (!chunks.is_array() || chunks.empty() || chunks.size() * parts > kMaxChunks)
       return failAt("collective.chunks", "'collective.chunks' must be an array of 1 to " +
                                              std::to_string(kMaxChunks / parts) + " chunks");
@@ -180,6 +194,7 @@ private:
           integer(member(chunks[i], "addr", path), 0, kMaxAddress / parts - 1, path + "addr");
       chunk.before = ranks(member(chunks[i], "pre", path), path + "pre");
       chunk.after = ranks(member(chunks[i], "post", path), path + "post");
+      // One chunk of the file is as many here as there are parts.
       for (uint32_t part = 0; part < parts; ++part) {
         chunk.address = address * parts + part;
         algorithm.chunks.push_back(chunk);
@@ -196,6 +211,7 @@ private:
         break;
       result.push_back(integer(rank, 0, algorithm.numRanks - 1, path));
     }
+    // Sorted and each once, as sets.
     std::sort(result.begin(), result.end());
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;
@@ -206,6 +222,7 @@ private:
       return;
     if (!steps.is_array())
       return failAt("steps", "'steps' must be an array");
+    // Places by a second look at the text; if the two do not agree, the first byte stands for all.
     std::vector<std::vector<Span>> places = findSends(text);
     for (size_t i = 0; i < steps.size() && !failed; ++i) {
       std::string path = "steps[" + std::to_string(i) + "].";
@@ -224,6 +241,7 @@ private:
 
   /// [address, source, target], followed by what only the synthesizer needs.
   Send send(const json &value, const std::string &path, SourceRange place) {
+    // More elements are allowed: synthesizers put times and other things behind.
     if (!value.is_array() || value.size() < 3) {
       fail(DiagnosticCode::JsonWrongMember, "'" + path + "' must be [address, source, target]",
            place);

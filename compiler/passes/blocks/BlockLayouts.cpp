@@ -20,6 +20,7 @@ std::vector<uint32_t> inOrder(size_t count) {
 
 /// The largest first, each to the block that has least.
 std::vector<uint32_t> balance(llvm::ArrayRef<uint64_t> work, std::vector<uint64_t> load) {
+  // Longest processing time first: a simple rule whose result is within 4/3 of the best makespan.
   std::vector<uint32_t> order = inOrder(work.size()), block(work.size());
   llvm::stable_sort(order, [&](uint32_t a, uint32_t b) { return work[a] > work[b]; });
   for (uint32_t group : order) {
@@ -31,6 +32,8 @@ std::vector<uint32_t> balance(llvm::ArrayRef<uint64_t> work, std::vector<uint64_
 }
 
 std::vector<uint32_t> balanceByPeers(llvm::ArrayRef<StepGroup> groups, std::vector<uint64_t> load) {
+  // Groups with the same peers are one unit: their messages then follow each other in one thread
+  // block.
   std::map<llvm::ArrayRef<uint32_t>, uint32_t,
            bool (*)(llvm::ArrayRef<uint32_t>, llvm::ArrayRef<uint32_t>)>
       unitOf([](llvm::ArrayRef<uint32_t> a, llvm::ArrayRef<uint32_t> b) {
@@ -62,6 +65,7 @@ std::vector<uint32_t> byTime(llvm::ArrayRef<StepGroup> groups) {
 }
 
 std::vector<uint32_t> takeEarliest(llvm::ArrayRef<StepGroup> groups, std::vector<uint64_t> freeAt) {
+  // List scheduling: in the order of their begins, each to the block that is free first.
   std::vector<uint32_t> block(groups.size());
   for (uint32_t index : byTime(groups)) {
     auto first = llvm::min_element(freeAt);
@@ -79,6 +83,8 @@ public:
 
   /// The cut whose longest run is shortest.
   std::vector<uint32_t> cut(size_t numBlocks) {
+    // Bisection on the length: first doubled until it is long enough, then halved down to the
+    // shortest that is.
     uint64_t tooShort = 0, longEnough = 1;
     while (cutInto(longEnough) > numBlocks)
       longEnough *= 2;
@@ -86,6 +92,7 @@ public:
       uint64_t middle = tooShort + (longEnough - tooShort) / 2;
       (cutInto(middle) > numBlocks ? tooShort : longEnough) = middle;
     }
+    // The last trial may have been too short.
     cutInto(longEnough);
     return block;
   }
@@ -94,6 +101,7 @@ private:
   /// Cuts into runs of at most that length, or of one group; how many these are. A run takes as
   /// long as its work, and at least from its first begin to its last end.
   size_t cutInto(uint64_t length) {
+    // Greedily: a run is closed when the next group would make it too long.
     size_t runs = 0;
     uint64_t work = 0, begin = 0, end = 0;
     for (uint32_t index : order) {

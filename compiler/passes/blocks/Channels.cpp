@@ -35,6 +35,8 @@ public:
       : program(program), numColors(numColors), load(program.ranks.size() * numColors, 0) {}
 
   std::vector<int32_t> run() {
+    // Flows are coloured one after the other, the largest first; those for which the source asks
+    // for blocks or channels are left alone.
     findFlows();
     std::vector<int32_t> ofFlow(visits.size(), kNoColor);
     for (uint32_t flow : largestFirst())
@@ -54,6 +56,8 @@ private:
   };
 
   void findFlows() {
+    // Transfers that meet in an instruction belong together, as the instruction has one thread
+    // block: equivalence classes, by union-find.
     flows.grow(program.numTransfers);
     forEachStep(program, [&](uint32_t, const Step &step) {
       std::optional<uint32_t> first;
@@ -64,6 +68,7 @@ private:
     flows.compress();
     visits.resize(flows.getNumClasses());
     isAsked.resize(flows.getNumClasses());
+    // How much work each flow is on each of its ranks.
     forEachStep(program, [&](uint32_t rank, const Step &step) {
       std::optional<uint32_t> flow;
       forEachEnd(step.instruction, [&](const Place &place) {
@@ -73,8 +78,11 @@ private:
       });
       if (!flow)
         return;
+      // What is asked for is not coloured.
       if (step.instruction.threadBlock >= 0)
         isAsked[*flow] = true;
+      // Steps are visited rank by rank, so that a flow's last visit is this rank's or another one
+      // begins.
       if (visits[*flow].empty() || visits[*flow].back().rank != rank)
         visits[*flow].push_back({rank, 0});
       visits[*flow].back().work += program.weights.workOf(step.instruction);
@@ -82,6 +90,7 @@ private:
   }
 
   std::vector<uint32_t> largestFirst() const {
+    // By total work, stable for equal ones.
     std::vector<uint64_t> work(visits.size(), 0);
     for (auto [total, ranks] : llvm::zip(work, visits))
       for (const Visit &visit : ranks)
@@ -94,6 +103,8 @@ private:
 
   /// The color under which the fullest of the flow's ranks is least full.
   int32_t choose(llvm::ArrayRef<Visit> ranks) {
+    // The makespan first, then the sum of loads: of colours that are as good for the fullest rank,
+    // the one that leaves least elsewhere.
     std::pair<uint64_t, uint64_t> best = {UINT64_MAX, 0};
     uint32_t choice = 0;
     for (uint32_t color = 0; color < numColors; ++color) {
@@ -160,6 +171,8 @@ private:
   };
 
   void findEnds() {
+    // The thread blocks at both ends are part of what a channel is for: the sender's first, then
+    // the receivers'.
     forEachStep(program, [&](uint32_t rank, const Step &step) {
       forEachMessage(step.instruction.destinations, [&](const Place &place) {
         Ends &end = ends[place.index];
@@ -176,6 +189,8 @@ private:
   }
 
   LogicalResult number(uint32_t transfer) {
+    // Messages with the same route, colour and thread blocks share a channel; a new combination
+    // gets the first channel that its route does not use.
     const Ends &end = ends[transfer];
     RouteChannels &route = routes[{end.sender, {end.receivers.begin(), end.receivers.end()}}];
     auto channel = static_cast<uint32_t>(std::max(end.asked, 0));

@@ -29,11 +29,13 @@ public:
   /// Local steps belong to the message that came before them, unless they ask for another block or
   /// are to be spread.
   LogicalResult form(bool spreadLocal) {
+    // A connection's end has one thread block: all steps that use it are one group.
     llvm::DenseMap<uint32_t, uint32_t> user; // a step at this rank's end of each connection
     uint32_t previous = 0;
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
       bool hasMessage = false;
+      // Messages tie steps together, whatever their order.
       for (const inst::Places *places : {&instruction.sources, &instruction.destinations})
         for (const Place &place : *places) {
           if (place.isLocal())
@@ -42,6 +44,7 @@ public:
           if (failed(tie(i, user.try_emplace(place.index, i).first->second, place.index)))
             return failure();
         }
+      // Local steps go along with the step before, which they most likely wait for.
       if (!hasMessage && !spreadLocal && blockOf(find(i)) < 0)
         join(i, previous);
       previous = i;
@@ -69,6 +72,7 @@ private:
     if (b < a)
       std::swap(a, b);
     parent[b] = a;
+    // The group asks for a block if any of its steps does.
     if (asking[a] == kNone)
       asking[a] = asking[b];
   }
@@ -82,6 +86,8 @@ private:
   }
 
   LogicalResult report(uint32_t step, uint32_t a, uint32_t b, uint32_t connection) const {
+    // Two kinds of conflict: one end of a connection used with two blocks, or two groups that meet
+    // in a step.
     const inst::Connection &line = program.connections[connection];
     int32_t blocks[] = {rank.steps[a].instruction.threadBlock,
                         rank.steps[b].instruction.threadBlock};
@@ -128,6 +134,7 @@ public:
         times(times) {}
 
   LogicalResult run() {
+    // Groups that ask for a block get it; the others are distributed.
     std::vector<uint32_t> open; // groups that ask for nothing
     std::vector<int32_t> block(rank.steps.size(), -1);
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
@@ -154,6 +161,7 @@ private:
       return;
     }
     std::vector<passes::StepGroup> described = describe();
+    // What was asked for is load already.
     std::vector<uint64_t> load(options.limit, 0);
     for (auto [group, asked] : llvm::enumerate(block))
       if (asked >= 0)
@@ -168,6 +176,8 @@ private:
 
   /// What groups do, by their number.
   std::vector<passes::StepGroup> describe() {
+    // What each group does, under the number of its first step: work, and, if the layout asks for
+    // it, time and peers.
     std::vector<passes::StepGroup> described(rank.steps.size());
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
@@ -189,6 +199,7 @@ private:
   }
 
   void addPeers(const Instruction &instruction, passes::StepGroup &group) const {
+    // Ranks at the other ends of its messages.
     forEachMessage(instruction.sources, [&](const Place &place) {
       group.peers.push_back(program.connections[place.index].source);
     });
@@ -200,6 +211,7 @@ private:
 
   /// Leaves out the blocks that have nothing to do.
   void renumber(std::vector<int32_t> &block) const {
+    // Numbers become consecutive, in the same order: plans have no empty thread blocks in between.
     std::vector<int32_t> number(options.limit, -1);
     for (int32_t used : block)
       if (used >= 0)

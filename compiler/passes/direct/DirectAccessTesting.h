@@ -22,6 +22,7 @@ using inst::PlaceKind;
 
 /// Gives the program connections, and each rank one thread block; sizes are those that it uses.
 inline void schedule(Program &program) {
+  // The passes before this one would do that: connections, one thread block, sizes.
   Network network(program);
   for (Rank &rank : program.ranks)
     for (Step &step : rank.steps) {
@@ -56,6 +57,7 @@ inline bool makeDirect(Program &program, uint32_t groupSize = ~0u, bool reassoci
 }
 
 inline plan::PlanBuilder planOf(const Program &program) {
+  // As PlanExport does for programs with a header; tests write programs without.
   plan::PlanBuilder builder;
   builder.header().name = builder.header().collective = "test";
   builder.header().sourceHash = "0123456789abcdef";
@@ -81,6 +83,7 @@ inline plan::PlanBuilder planOf(const Program &program) {
         to.count = from.count;
       if (to.opcode == plan::Opcode::Wait)
         to.value = from.count;
+      // Places as a plan has them.
       auto operands = [&](const inst::Places &places) {
         std::vector<plan::Operand> result;
         for (Place place : places)

@@ -43,6 +43,7 @@ bool isSpoilt(const Access &a, const Access &b) {
 /// Marks the messages that cannot stay as they are because of a piece of memory, given all
 /// accesses of it in their old order.
 void findSpoilt(llvm::ArrayRef<Access> piece, std::vector<bool> &isSpoiltMessage) {
+  // Both messages of a pair are at fault, if both are direct.
   auto check = [&](const Access &a, const Access &b) {
     if (isSpoilt(a, b))
       for (const Access *access : {&a, &b})
@@ -62,6 +63,7 @@ void findSpoilt(llvm::ArrayRef<Access> piece, std::vector<bool> &isSpoiltMessage
 
 /// Likewise where ranges overlap in part: piece by piece, cut where accesses begin or end.
 void findSpoiltInPieces(llvm::ArrayRef<Access> cluster, std::vector<bool> &isSpoiltMessage) {
+  // Accesses that are open at `at`, in their old order; the next cut is where one begins or ends.
   std::vector<Access> open; // in their old order
   size_t next = 0;
   for (int64_t at = cluster.front().begin; next < cluster.size() || !open.empty();) {
@@ -86,9 +88,11 @@ class Accesses {
 public:
   Accesses(const DirectMessages &messages, llvm::ArrayRef<StepRef> order)
       : messages(messages), position(messages.numSteps()) {
+    // The old order of each step, by which accesses are sorted within a piece of memory.
     for (uint32_t i = 0; i < order.size(); ++i)
       position[messages.flat(order[i])] = i;
     messages.forEachStep([&](StepRef ref) { addAccesses(ref); });
+    // By memory and begin, so that overlapping accesses are neighbours.
     llvm::sort(accesses, [](const Access &a, const Access &b) {
       return std::tuple(a.owner, a.space, a.begin, a.oldKey, a.newKey) <
              std::tuple(b.owner, b.space, b.begin, b.oldKey, b.newKey);
@@ -97,6 +101,7 @@ public:
 
   std::vector<bool> spoiltMessages() const {
     std::vector<bool> isSpoiltMessage(messages.size(), false);
+    // Clusters of accesses that overlap, directly or through others.
     for (size_t begin = 0, end; begin < accesses.size(); begin = end) {
       // What overlaps one of them, however far that goes on.
       int64_t last = accesses[begin].end;
@@ -109,6 +114,7 @@ public:
         last = std::max(last, accesses[end].end);
       }
       llvm::ArrayRef<Access> cluster = llvm::ArrayRef(accesses).slice(begin, end - begin);
+      // Mostly all are of the same range, and need no cutting.
       if (isOneRange)
         findSpoilt(cluster, isSpoiltMessage);
       else
@@ -150,6 +156,8 @@ private:
   }
 
   void addAccesses(StepRef ref) {
+    // What a step accesses now: local sources as before, unless it has become part of its receiver;
+    // loads at the sender's memory; stores at the receiver's.
     const Instruction &instruction = messages.at(ref);
     auto ways = messages.waysOf(ref);
     size_t message = 0;
@@ -166,6 +174,7 @@ private:
       ++message;
     }
     const Place *destination = instruction.localDestination();
+    // A plain receive whose value is stored directly has nothing to do any more: the sender writes.
     if (destination && isPlainReceive(instruction) && ways[0] == Way::Store)
       addStore(ref, messages.of(ref)[0]);
     else if (destination)

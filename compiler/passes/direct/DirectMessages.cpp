@@ -25,9 +25,11 @@ const Place *valueOf(const Instruction &sender) {
 DirectMessages::DirectMessages(const Program &program, const DirectOptions &options,
                                llvm::ArrayRef<Reason> reasons)
     : program(program), options(options) {
+  // Steps numbered through; messages connection by connection.
   for (const Rank &rank : program.ranks)
     firstStep.push_back(firstStep.back() + static_cast<uint32_t>(rank.steps.size()));
   collect();
+  // Why messages of a connection may have to stay, if they do: known from an earlier round.
   for (size_t c = 0; c < reasons.size(); ++c)
     for (uint32_t m = firstMessage[c]; m < firstMessage[c + 1]; ++m)
       messages[m].reason = reasons[c];
@@ -35,6 +37,7 @@ DirectMessages::DirectMessages(const Program &program, const DirectOptions &opti
 
 /// Numbers the messages of all connections, and lists those of each step.
 void DirectMessages::collect() {
+  // Counted first, so that a connection's messages lie side by side.
   std::vector<uint32_t> &first = firstMessage;
   first.assign(program.connections.size() + 1, 0);
   forEachStep([&](StepRef ref) {
@@ -44,9 +47,11 @@ void DirectMessages::collect() {
     first[c + 1] += first[c];
   messages.resize(first.back());
   messagesOf.resize(numSteps());
+  // The m-th send and the m-th receive of each rank are the same message.
   std::vector<uint32_t> sent(program.connections.size(), 0);
   std::vector<std::vector<uint32_t>> received(program.connections.size(),
                                               std::vector<uint32_t>(program.ranks.size(), 0));
+  // Sources before destinations, which is the order that users of `of()` rely on.
   forEachStep([&](StepRef ref) {
     auto note = [&](const Place &place, uint32_t number) {
       messagesOf[flat(ref)].push_back(first[place.index] + number);
@@ -101,6 +106,7 @@ bool DirectMessages::hasDirect() const {
 }
 
 std::vector<bool> DirectMessages::usedConnections() const {
+  // A connection is needed if any of its messages still goes over it.
   std::vector<bool> isUsed(program.connections.size(), false);
   forEachStep([&](StepRef ref) {
     auto ways = waysOf(ref);
@@ -122,6 +128,7 @@ Reason DirectMessages::reasonOf(size_t connection) const {
 }
 
 KeptMessages DirectMessages::kept() const {
+  // Messages that could have become accesses, as they end in the sender's group, and did not.
   KeptMessages kept;
   for (const Message &message : messages) {
     uint32_t group = options.groups[message.sender.rank];
@@ -132,6 +139,7 @@ KeptMessages DirectMessages::kept() const {
     if (message.way != Way::Connection)
       continue;
     ++(kept.*message.reason);
+    // The first one is where to look.
     if (!kept.location)
       kept.location = program.ranks[message.sender.rank].steps[message.sender.step].location;
   }

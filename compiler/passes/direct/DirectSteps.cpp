@@ -27,9 +27,12 @@ Place peerPlace(Place place, uint32_t owner) {
 }
 
 Operands operandsOf(const DirectMessages &messages, StepRef ref) {
+  // Sources in runs: messages and memory alternate, and an instruction of a plan reads either
+  // messages or peers.
   Operands result;
   size_t next = 0;
   for (Place source : messages.at(ref).sources) {
+    // A message that the sender stores needs no instruction here.
     const Message *message = source.isLocal() ? nullptr : &messages[messages.of(ref)[next++]];
     if (message && message->way == Way::Store) { // the sender does it all
       result.isGone = true;
@@ -42,6 +45,7 @@ Operands operandsOf(const DirectMessages &messages, StepRef ref) {
       result.runs.emplace_back();
     result.runs.back().push_back(source);
   }
+  // Destinations by where they are: own memory, connections that stay, memory of peers.
   for (Place destination : messages.at(ref).destinations) {
     if (destination.isLocal()) {
       result.own.push_back(destination);
@@ -65,6 +69,7 @@ Operands operandsOf(const DirectMessages &messages, StepRef ref) {
 template <typename Add>
 void split(const DirectMessages &messages, StepRef ref, uint32_t freeScratch, Operands operands,
            RewrittenStep &result, Add add) {
+  // At most two runs of sources can be done, by way of scratch for what comes first.
   const Place scratch = {PlaceKind::Scratch, -1, freeScratch};
   // Two reductions in place of one round 16-bit floats twice.
   bool keepsBits = operands.runs.size() == 1 || operands.runs.front().size() == 1;
@@ -76,17 +81,21 @@ void split(const DirectMessages &messages, StepRef ref, uint32_t freeScratch, Op
     last.insert(last.begin(), scratch);
     result.usesScratch = true;
   }
+  // Receiving and direct accesses cannot be in one instruction: what does not go together with the
+  // last run is an instruction of its own.
   bool receives = !last.back().isLocal();
   inst::Places &apart = receives ? operands.peers : operands.connections;
   inst::Places together = operands.own;
   together.append(receives ? operands.connections : operands.peers);
   bool isCopy = last.size() == 1 && !receives && !last.front().isPeer();
+  // From where it is done: a copy's source, an own destination, or scratch.
   Place value = isCopy ? last.front() : operands.own.empty() ? scratch : operands.own.front();
   if (!apart.empty() && !isCopy && operands.own.empty()) {
     together.insert(together.begin(), scratch);
     result.usesScratch = true;
   }
   add(last, together);
+  // The last one completes the reduction.
   result.instructions.back().final = messages.at(ref).final;
   if (!apart.empty())
     add({value}, apart);
@@ -95,6 +104,7 @@ void split(const DirectMessages &messages, StepRef ref, uint32_t freeScratch, Op
 /// Destinations are disjoint from each source, unless they are the same; from each other they are
 /// since accesses of one chunk keep their order.
 bool isDisjoint(const Program &program, StepRef ref, const Instruction &instruction) {
+  // A slice of the destination must not be read after it was written.
   auto rangeOfPlace = [&](Place place) {
     uint32_t owner = place.owner(ref.rank);
     return std::pair(owner, rangeOf(program, program.ranks[owner], place, instruction.count));
@@ -112,6 +122,7 @@ bool isDisjoint(const Program &program, StepRef ref, const Instruction &instruct
 } // namespace
 
 RewrittenStep rewriteStep(const DirectMessages &messages, StepRef ref, uint32_t freeScratch) {
+  // From one step to none, one, or up to three.
   RewrittenStep result;
   Operands operands = operandsOf(messages, ref);
   if (operands.isGone)
@@ -122,6 +133,7 @@ RewrittenStep rewriteStep(const DirectMessages &messages, StepRef ref, uint32_t 
     instruction.destinations = destinations;
     instruction.final = false;
   };
+  // Without direct accesses it stays one instruction, less what others do for it.
   if (!operands.isDirect) {
     operands.own.append(operands.connections);
     add(messages.at(ref).sources, operands.own);
@@ -129,6 +141,7 @@ RewrittenStep rewriteStep(const DirectMessages &messages, StepRef ref, uint32_t 
     return result;
   }
   split(messages, ref, freeScratch, std::move(operands), result, add);
+  // What cannot be said in a plan makes the ways of its messages impossible.
   for (const Instruction &instruction : result.instructions)
     result.isLegal &=
         isDisjoint(messages.program, ref, instruction) &&

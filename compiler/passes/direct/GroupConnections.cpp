@@ -14,6 +14,7 @@ using inst::PlaceKind;
 std::vector<uint32_t> splitByGroups(Program &program, llvm::ArrayRef<uint32_t> groups,
                                     const std::vector<bool> &staysWhole) {
   constexpr uint32_t kNone = ~0u;
+  // For each connection with receivers on both sides, a second one for the near ones.
   std::vector<uint32_t> partOf, newOf(program.connections.size(), kNone);
   for (uint32_t c = 0; c < newOf.size(); ++c) {
     inst::Connection near = program.connections[c];
@@ -28,6 +29,7 @@ std::vector<uint32_t> splitByGroups(Program &program, llvm::ArrayRef<uint32_t> g
     partOf.push_back(c);
     program.connections.push_back(std::move(near));
   }
+  // Receivers and senders now name the parts: a near receiver the new one, the sender both.
   for (uint32_t r = 0; r < program.ranks.size(); ++r)
     for (Step &step : program.ranks[r].steps) {
       Instruction &instruction = step.instruction;
@@ -47,6 +49,7 @@ std::vector<uint32_t> splitByGroups(Program &program, llvm::ArrayRef<uint32_t> g
 }
 
 void dropConnections(Program &program, const std::vector<bool> &isUsed) {
+  // Connections are numbered anew, without gaps.
   std::vector<uint32_t> newIndex(isUsed.size());
   std::vector<inst::Connection> kept;
   for (size_t c = 0; c < isUsed.size(); ++c) {

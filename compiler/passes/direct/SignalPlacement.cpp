@@ -24,6 +24,8 @@ constexpr uint32_t kNone = ~0u;
 class Blocks {
 public:
   explicit Blocks(const Program &program) {
+    // Thread blocks of all ranks numbered through; a rank without steps counts one, so that waits
+    // at its end have a place.
     for (const Rank &rank : program.ranks) {
       uint32_t count = 1;
       for (const Step &step : rank.steps)
@@ -65,6 +67,7 @@ public:
       : program(program), order(order), blocks(program), current(blocks.size() * blocks.size(), 0),
         complete(order.size() * blocks.size(), 0), memory(program.ranks.size()),
         memoryApart(program.ranks.size()) {
+    // Which block each step of the order belongs to.
     for (StepRef ref : order) {
       blockOf.push_back(blocks.of(program, ref));
       anyOntoItself |= copiesOntoItself(ref);
@@ -72,23 +75,29 @@ public:
   }
 
   std::vector<Wait> run() {
+    // In one order that completes: each access waits for those before it that conflict with it,
+    // unless that is known already.
     for (uint32_t i = 0; i < order.size(); ++i) {
       before.clear();
+      // Reads wait for the last write.
       forEachAccess(i, false, [&](Accesses &accesses) {
         if (accesses.writer != kNone)
           before.insert(accesses.writer);
         accesses.readers.push_back(i);
       });
+      // Writes wait for the last write and for all reads since.
       forEachAccess(i, true, [&](Accesses &accesses) {
         before.insert(accesses.readers.begin(), accesses.readers.end());
         if (accesses.writer != kNone)
           before.insert(accesses.writer);
         accesses = {i, {}};
       });
+      // A step need not wait for itself.
       before.erase(i);
       waitForAll(i);
       finish(i);
     }
+    // A rank must not end while others still access its memory.
     for (uint32_t rank = 0; rank < program.ranks.size(); ++rank)
       waitForLastAccesses(rank);
     return std::move(waits);
@@ -130,6 +139,7 @@ private:
       if (!place.isLocal())
         continue;
       uint32_t owner = place.owner(ref.rank);
+      // The last access of each rank's memory by each block elsewhere.
       if (owner != ref.rank)
         lastAccesses[owner][blockOf[i]] = lastOfBlock[blockOf[i]] = i;
       auto visit = [&](int64_t, int64_t, Accesses &accesses) { fn(accesses); };
@@ -154,11 +164,13 @@ private:
 
   /// Latest first: what is complete when a later step is may be among the rest.
   void waitForAll(uint32_t i) {
+    // The clock tells what is known to be complete.
     uint32_t block = blockOf[i];
     Step &step = program.ranks[order[i].rank].steps[order[i].step];
     for (uint32_t earlier : llvm::reverse(before)) {
       if (clockOf(block)[blockOf[earlier]] >= countAt(earlier))
         continue;
+      // On the same rank a dependency does; between ranks it takes a signal.
       if (order[earlier].rank == order[i].rank)
         step.dependencies.push_back(order[earlier].step);
       else
@@ -178,6 +190,8 @@ private:
   /// block elsewhere says so once for all, after its last access of anybody's memory, and its like
   /// waits for it, so that none waits for the blocks of all ranks.
   void waitForLastAccesses(uint32_t rank) {
+    // Blocks elsewhere whose last access nobody of this rank has waited for, by their last access
+    // of anything.
     std::set<uint32_t> last;
     auto isKnown = [&](uint32_t step) {
       for (uint32_t b = blocks.first[rank]; b < blocks.first[rank + 1]; ++b)
@@ -188,6 +202,7 @@ private:
     for (auto [block, step] : lastAccesses[rank])
       if (!isKnown(step))
         last.insert(lastOfBlock[block]);
+    // The latest first: a wait may cover others.
     for (uint32_t step : llvm::reverse(last)) {
       if (isKnown(step))
         continue;
@@ -226,6 +241,7 @@ public:
       : program(program), order(order), ordering(ordering), waits(waits) {}
 
   void run() {
+    // Waits are given counters first; then values; then steps are inserted, when numbers are final.
     for (const Wait &wait : waits)
       counterOf.push_back(assign(wait));
     connectionOf.resize(counters.size());
@@ -245,6 +261,8 @@ private:
   /// The first counter of the signalling thread block at whose end on the waiting rank no other
   /// thread block waits.
   uint32_t assign(const Wait &wait) {
+    // Counters of one thread block are shared by its signals to different ranks, and by several
+    // signals to the same waiter.
     auto &own = ofBlock[ordering.blockOfStep(wait.signaller)];
     for (uint32_t c : own) {
       auto [entry, isNew] = counters[c].waiter.try_emplace(wait.rank, wait.block);
@@ -259,6 +277,7 @@ private:
   }
 
   void addConnection(uint32_t c) {
+    // A counter is a connection of its own kind, with a receiver for each rank that waits.
     const Counter &counter = counters[c];
     connectionOf[c] = static_cast<uint32_t>(program.connections.size());
     inst::Connection connection;
@@ -275,9 +294,11 @@ private:
 
   /// What comes after and before which steps.
   void plan() {
+    // After which steps a counter is signalled.
     for (auto [c, counter] : llvm::enumerate(counters))
       for (uint32_t step : counter.signallers)
         after[{order[step].rank, order[step].step}].push_back(static_cast<uint32_t>(c));
+    // A wait is for the number of its signal: signals of a counter are given in the order of steps.
     for (auto [wait, c] : llvm::zip(waits, counterOf)) {
       const std::set<uint32_t> &signallers = counters[c].signallers;
       auto number = static_cast<uint32_t>(
@@ -286,12 +307,14 @@ private:
       Values &values = atEnd
                            ? waitsAtEnd[wait.rank][ordering.threadBlocks().numberInRank(wait.block)]
                            : waitsBefore[{wait.rank, order[wait.waiter].step}];
+      // Of several waits for a counter at one place, the largest value covers the others.
       uint32_t &value = values[c];
       value = std::max(value, number);
     }
   }
 
   void insert(uint32_t r) {
+    // Waits before a step, signals behind it.
     Rank &rank = program.ranks[r];
     std::vector<Step> steps;
     std::vector<uint32_t> newPosition;
@@ -302,6 +325,7 @@ private:
       const mlir::LocationAttr here = step.location;
       if (auto found = waitsBefore.find({r, i}); found != waitsBefore.end())
         appendWaits(steps, found->second, block, here);
+      // Dependencies name positions, which move: those of earlier steps are known.
       newPosition.push_back(static_cast<uint32_t>(steps.size()));
       for (uint32_t &dependency : step.dependencies)
         dependency = newPosition[dependency];
@@ -309,6 +333,7 @@ private:
       for (uint32_t counter : after[{r, i}])
         append(steps, {}, {placeOf(counter)}, 1, block, here);
     }
+    // Waits at the end of each block that has some.
     for (const auto &[block, values] : waitsAtEnd[r])
       appendWaits(steps, values, static_cast<int32_t>(block), location);
     rank.steps = std::move(steps);
@@ -324,6 +349,7 @@ private:
   /// One wait for each value that is waited for.
   void appendWaits(std::vector<Step> &steps, const Values &values, int32_t block,
                    mlir::LocationAttr location) const {
+    // Counters with the same value are waited for together.
     std::map<uint32_t, std::set<uint32_t>> byValue; // connections
     for (auto [counter, value] : values)
       byValue[value].insert(connectionOf[counter]);

@@ -24,6 +24,7 @@ public:
         consumers(consumersOf(rank, dependences)), computedBy(rank.steps.size()),
         isShared(rank.steps.size()), notBefore(rank.steps.size(), 0),
         overwriters(rank.steps.size()) {
+    // At first each step computes its own result.
     for (uint32_t i = 0; i < computedBy.size(); ++i)
       computedBy[i] = i;
     findOverwriters();
@@ -46,6 +47,8 @@ private:
 
   /// Goes backwards to see, for each copy, which steps write next to where it copies to.
   void findOverwriters() {
+    // For each location, who writes it next, as seen from the end: that is who overwrites a copy's
+    // target.
     AccessMap<uint32_t> next[] = {AccessMap(kNone), AccessMap(kNone), AccessMap(kNone)};
     for (uint32_t i = static_cast<uint32_t>(rank.steps.size()); i-- > 0;) {
       const Instruction &instruction = rank.steps[i].instruction;
@@ -63,16 +66,21 @@ private:
   }
 
   bool forward(uint32_t copy) {
+    // The copy's source must be scratch that one instruction has written, exactly this range.
     auto producer = passes::exactProducer(rank, dependences, copy);
     const Instruction &copying = rank.steps[copy].instruction;
     const Place stored = copying.sources.front(), target = *copying.localDestination();
     if (!producer || stored.kind != PlaceKind::Scratch)
       return false;
+    // The producer may have been forwarded before.
     uint32_t origin = computedBy[*producer];
     Instruction &instruction = rank.steps[origin].instruction;
+    // Its result may go to the copy's target if nothing between the two touches that, and everybody
+    // else who reads it can read it there.
     if (isShared[origin] || !agreeOnBlock(instruction, copying) || !canStoreAt(origin, target) ||
         isTouched(copy, *producer) || !canRedirect(copy, *producer, stored))
       return false;
+    // The store moves; the copy becomes one onto itself, which is dropped later.
     for (Place &place : instruction.destinations)
       if (place.isLocal())
         place = target;
@@ -104,8 +112,10 @@ private:
 
   /// Whether all others that read what is stored can read it from the target instead.
   bool canRedirect(uint32_t copy, uint32_t producer, Place stored) const {
+    // The copy is the only one that reads it.
     if (consumers[producer].size() == 1)
       return true;
+    // Until its last reader the target must hold the value.
     uint32_t last = std::max(copy, consumers[producer].back());
     if (llvm::any_of(overwriters[copy], [&](uint32_t writer) { return writer <= last; }))
       return false;
@@ -116,6 +126,7 @@ private:
   }
 
   /// Whether what the step reads of the range lies within it, and comes from the producer.
+  // Whatever the reader reads of the range must come from this producer as a whole.
   bool readsOnlyWithin(uint32_t reader, uint32_t producer, const Range &range) const {
     const Instruction &instruction = rank.steps[reader].instruction;
     bool isWithin = llvm::all_of(instruction.sources, [&](Place place) {
@@ -132,6 +143,8 @@ private:
 
   void redirect(uint32_t copy, uint32_t producer, Place stored, Place target) {
     uint32_t count = rank.steps[copy].instruction.count;
+    // Other readers read from the target, and those who overwrite the target must not come before
+    // them.
     for (uint32_t reader : consumers[producer]) {
       if (reader == copy)
         continue;

@@ -57,6 +57,7 @@ static bool isIdentity(const Program &program, const Rank &rank, const Instructi
 }
 
 void dropDeadStores(const Program &program, Rank &rank) {
+  // Backwards, from what is live at the end: outputs, and what others read.
   Liveness liveness(program, rank);
   std::vector<bool> erased(rank.steps.size());
   for (size_t i = rank.steps.size(); i-- > 0;) {
@@ -68,14 +69,19 @@ void dropDeadStores(const Program &program, Rank &rank) {
     bool isLocal = llvm::all_of(instruction.sources, [](Place place) { return place.isLocal(); });
     if (const Place *place = instruction.localDestination()) {
       bool live = liveness.isLive(*place, instruction.count);
+      // A local instruction whose only result nobody reads is not needed. One with messages is:
+      // others wait for them.
       if (!live && isLocal && instruction.destinations.size() == 1) {
         erased[i] = true;
         continue;
       }
+      // Its destination is written here, so what was there before is not live above.
       liveness.set(*place, instruction.count, true);
+      // It still sends its result, but need not store it.
       if (!live && instruction.destinations.size() > 1)
         llvm::erase_if(instruction.destinations, [](Place p) { return p.isLocal(); });
     }
+    // What it reads is live above.
     for (Place place : instruction.sources)
       if (place.isLocal())
         liveness.set(place, instruction.count, false);
@@ -86,6 +92,7 @@ void dropDeadStores(const Program &program, Rank &rank) {
 void compactScratch(Rank &rank) {
   if (rank.scratchChunks == 0)
     return;
+  // Which chunks are used at all, by any step.
   std::vector<bool> used(rank.scratchChunks);
   auto forEachScratch = [&](auto fn) {
     for (Step &step : rank.steps)
@@ -96,6 +103,7 @@ void compactScratch(Rank &rank) {
   };
   forEachScratch(
       [&](Place &place, uint32_t count) { std::fill_n(used.begin() + place.index, count, true); });
+  // The used ones move together, in order, so that ranges stay ranges.
   std::vector<uint32_t> position(rank.scratchChunks);
   uint32_t next = 0;
   for (uint32_t chunk = 0; chunk < rank.scratchChunks; ++chunk) {

@@ -22,6 +22,8 @@ bool passes::receives(const Instruction &instruction) {
 
 std::optional<uint32_t> passes::exactProducer(const Rank &rank, const RankDependences &dependences,
                                               uint32_t step) {
+  // One producer, of exactly the range that is read: then the two instructions are about the same
+  // chunks.
   llvm::ArrayRef<uint32_t> producers = dependences.producers(step);
   if (producers.size() != 1)
     return std::nullopt;
@@ -53,6 +55,7 @@ public:
 
   /// The source that is `place`, unless others overlap its range.
   std::optional<uint32_t> only(Place place) const {
+    // Sources are sorted by where they lie; those that could overlap are neighbours.
     Range range = rangeOf(program, rank, place, count);
     auto found = local.upper_bound({range.space, range.begin - count});
     auto isNear = [&] {
@@ -123,21 +126,28 @@ public:
 
   /// Backwards, to know which message of a connection comes next, and what is overwritten next.
   void run() {
+    // From the end: a consumer is final before its producers are looked at, so that chains are
+    // absorbed into their last reduction.
     std::vector<bool> erased(rank.steps.size());
     for (uint32_t i = static_cast<uint32_t>(rank.steps.size()); i-- > 0;) {
       const Instruction &instruction = rank.steps[i].instruction;
       doneBy[i] = i;
+      // Its only consumer takes it in.
       if (consumers[i].size() == 1 && absorb(instruction, doneBy[consumers[i].front()])) {
         erased[i] = true;
         doneBy[i] = doneBy[consumers[i].front()];
       } else if (const Place *target = instruction.localDestination()) {
+        // Otherwise it stays, and is what overwrites its target.
         Range range = rangeOf(program, rank, *target, instruction.count);
         nextWriter[range.space].assign(range.begin, range.end, i);
       }
+      // Messages are received in this order at this end.
       forEachMessage(instruction.sources, [&](const Place &place) {
         nextReceiver[network.connectionOf(place)] = doneBy[i];
       });
     }
+    // Long lists of sources are kept apart until the end, as inserting into them costs their
+    // length.
     for (auto &[reduction, sources] : manySources)
       rank.steps[reduction].instruction.sources = sources.list();
     eraseSteps(rank, erased);
@@ -148,6 +158,8 @@ private:
   static constexpr size_t kFewSources = 16;
 
   bool absorb(const Instruction &instruction, uint32_t consumer) {
+    // One destination, the same chunks, the same thread block; and the result is not needed
+    // anywhere else.
     Instruction &reduction = rank.steps[consumer].instruction;
     if (instruction.destinations.size() != 1 || reduction.sources.size() < 2 ||
         reduction.count != instruction.count || reduction.extent != instruction.extent ||
@@ -155,6 +167,7 @@ private:
         (!options.foldArrivals && passes::receives(instruction)))
       return false;
     const Place stored = instruction.destinations.front();
+    // Scratch that only this one reads, or what the reduction overwrites itself.
     bool isDead = stored.kind == PlaceKind::Scratch ||
                   (reduction.localDestination() && *reduction.localDestination() == stored);
     if (!isDead || !replaceSource(instruction, consumer))
@@ -165,6 +178,7 @@ private:
 
   /// Puts the instruction's sources where the reduction reads its result, if it may.
   bool replaceSource(const Instruction &instruction, uint32_t consumer) {
+    // The place of the source stays, as the order of a reduction is part of its result.
     Instruction &reduction = rank.steps[consumer].instruction;
     const Place stored = instruction.destinations.front();
     if (ManySources *sources = manySourcesOf(consumer)) {
@@ -178,6 +192,7 @@ private:
     if (!source || !canAbsorb(instruction, consumer, source == reduction.sources.begin(),
                               reduction.sources.size()))
       return false;
+    // Its one source is replaced by the sources of the other.
     source = reduction.sources.erase(source);
     reduction.sources.insert(source, instruction.sources.begin(), instruction.sources.end());
     return true;
@@ -216,11 +231,15 @@ private:
   /// may go without rounding its result, and what it reads is still there.
   bool canReduceLater(const Instruction &instruction, uint32_t consumer, size_t numSources) {
     const Instruction &reduction = rank.steps[consumer].instruction;
+    // Sums of 16-bit floats are rounded after each instruction: with fewer of them, the result has
+    // other bits.
     if (instruction.sources.size() > 1 && !options.reassociate)
       return false;
+    // A plan's instruction has a limit of operands.
     size_t operands = instruction.sources.size() + numSources - 1 + reduction.destinations.size();
     if (instruction.final || operands > plan::limits::kMaxOperands)
       return false;
+    // What it reads must still be there when the reduction runs.
     return llvm::all_of(instruction.sources, [&](Place place) {
       return !place.isLocal() || isUnchanged(place, instruction.count, consumer);
     });
@@ -248,6 +267,7 @@ private:
 
   /// The source of the reduction that is `place`, unless others overlap its range.
   Place *onlySource(Instruction &reduction, Place place) const {
+    // Another source that overlaps would read a part of what is not stored any more.
     Range range = rangeOf(program, rank, place, reduction.count);
     Place *found = nullptr;
     unsigned overlapping = 0;
@@ -303,6 +323,7 @@ public:
 private:
   /// Finds the steps whose results go on in more messages than that.
   void findWide(uint32_t maxFanOut) {
+    // Counted over the sends that would be fused: all of them or none.
     std::vector<uint32_t> fanOut(rank.steps.size(), 0);
     for (uint32_t i = 0; i < rank.steps.size(); ++i)
       if (opcodeOf(rank.steps[i].instruction) == plan::Opcode::Send)
@@ -314,16 +335,19 @@ private:
 
   /// Fuses a send into its producer, or notes where it stands.
   bool fuse(uint32_t send) {
+    // The value must come from an instruction that receives: otherwise nothing is gained.
     auto producer = passes::exactProducer(rank, dependences, send);
     const inst::Places &transfers = rank.steps[send].instruction.destinations;
     bool possible =
         producer && passes::receives(rank.steps[*producer].instruction) &&
         (isWide.empty() || !isWide[*producer]) &&
         agreeOnBlock(rank.steps[*producer].instruction, rank.steps[send].instruction) &&
+        // The message must not move past another one of its connection.
         llvm::all_of(transfers, [&](Place place) {
           auto last = lastSender.find(network.connectionOf(place));
           return !apart[place.index] && (last == lastSender.end() || last->second < *producer);
         });
+    // The next send of the connection must stay behind this one.
     for (Place place : transfers)
       lastSender[network.connectionOf(place)] = possible ? *producer : send;
     if (!possible)
