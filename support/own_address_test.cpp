@@ -22,7 +22,7 @@ bool canListen(uint16_t port, bool asks) {
   return can;
 }
 
-TEST(HeldPortTest, WhoAsksMayListenThereAndNobodyElse) {
+TEST(HeldPortTest, ThePortIsItsHoldersAndNobodyElses) {
   std::string why;
   HeldPort held = HeldPort::hold(why);
   ASSERT_NE(held.number(), 0) << why;

@@ -48,7 +48,7 @@ TEST_F(Writable, APipeWithoutReaderIsNotWaitedFor) {
   EXPECT_EQ(whyNotWritable("/dev/null"), "");
 }
 
-TEST_F(Writable, WhatCannotBeWrittenHasAReason) {
+TEST_F(Writable, FilesThatCannotBeWrittenHaveAReason) {
   std::ofstream(in("file")) << "content";
   EXPECT_EQ(whyNotWritable(""), "No such file or directory");
   EXPECT_EQ(whyNotWritable(folder.string()), "it is a directory");

@@ -61,7 +61,7 @@ TEST(Weights, RanksWithoutAWayCountAsUsual) {
   EXPECT_TRUE(weights.ways.empty());
 }
 
-TEST(Weights, WhatCostsNothingCountsAndWhatIsEndlessEnds) {
+TEST(Weights, FreeOperandsCountAndEndlessOnesAreBounded) {
   topology::Topology machine;
   machine.costs.write = 1;
   StepWeights weights = weightsOf(machine, Protocol::Simple, {});

@@ -36,7 +36,7 @@ TEST(Environment, WithoutHostModeAndCudaTheErrorSaysWhatToDo) {
   EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
 }
 
-TEST(Environment, WhoTriesToMakeACommunicatorIsReported) {
+TEST(Environment, AProcessThatTriesToMakeACommunicatorIsReported) {
   // So that `occl nccl` does not guess at why none was made where an error has said it.
   const std::string path = ::testing::TempDir() + "occl_nccl_report_" + std::to_string(getpid());
   for (const bool isOnHost : {true, false}) {

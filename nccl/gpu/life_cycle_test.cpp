@@ -28,7 +28,7 @@ protected:
   }
 };
 
-TEST_F(LifeCycle, WhatACommunicatorSaysOfItself) {
+TEST_F(LifeCycle, ACommunicatorSaysItsSizeRankAndDevice) {
   for (int r = 0; r < size(); ++r) {
     int count = -1, rank = -1, device = -1;
     EXPECT_EQ(ncclCommCount(at(r).comm, &count), ncclSuccess);

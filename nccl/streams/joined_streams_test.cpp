@@ -130,7 +130,7 @@ TEST_F(Joined, TheFirstWaitsForAllBeforeAndAllForItAfterwards) {
                                "9 waits for event 3", "no event 3"}));
 }
 
-TEST_F(Joined, WhatCudaRefusesIsSaidAndLeavesTheBatch) {
+TEST_F(Joined, ACallThatCudaRefusesIsSaidAndLeavesTheBatch) {
   for (const char *fails : {"record", "await"}) {
     told.fails = fails;
     Batch batch = batchOf({7, 8}, {});

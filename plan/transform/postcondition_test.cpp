@@ -86,7 +86,7 @@ TEST(Postcondition, WrongResultIsFoundAgainstTheAdoptedOne) {
   EXPECT_EQ(verifyPlan(plan).error->proof(), Proof::Postcondition);
 }
 
-TEST(Postcondition, WhatDoesNotFit) {
+TEST(Postcondition, ModelsThatDoNotFitAreRefused) {
   auto wordsOn = [](const Plan &model) {
     Plan plan = foreign(testing::shift(3, 4));
     std::string words = adoptPostcondition(plan, model).message();
@@ -132,7 +132,7 @@ TEST(Postcondition, PartsThatBeginElsewhere) {
   EXPECT_FALSE(plan.uniformChunks);
 }
 
-TEST(Postcondition, WhatIsNoPlan) {
+TEST(Postcondition, InputsThatAreNoPlansAreRefused) {
   for (int what = 0; what < 3; ++what) {
     Plan plan = foreign(testing::shift(3)), model = testing::shift(3);
     if (what == 0)

@@ -200,7 +200,7 @@ Plan sentBack(uint32_t from, uint32_t to, bool atOnce) {
   return std::move(builder).take();
 }
 
-TEST(Race, WhatPassesOnSliceBySliceOrdersSliceBySlice) {
+TEST(Race, InstructionsInStepAreOrderedSliceBySlice) {
   EXPECT_EQ(wordsOn(sentBack(0, 0, true)), "accepted");
   EXPECT_EQ(wordsOn(sentBack(1, 0, true)), "accepted") << "it overwrites what was sent before";
   EXPECT_EQ(

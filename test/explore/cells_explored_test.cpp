@@ -108,9 +108,9 @@ void tryAll(void (*body)()) {
   EXPECT_TRUE(outcome.all) << outcome.schedules << " schedules";
 }
 
-TEST(AnnounceCells, WhoLeavesAndWhoComesBackSeeEachOther) { tryAll(leaveAndComeBack); }
+TEST(AnnounceCells, ARankThatLeavesAndOneThatComesBackSeeEachOther) { tryAll(leaveAndComeBack); }
 
-TEST(AnnounceCells, WhoComesAnewCountsAsWhoStays) { tryAll(leaveAndComeAnew); }
+TEST(AnnounceCells, ARankThatComesAnewCountsAsOneThatStays) { tryAll(leaveAndComeAnew); }
 
 } // namespace
 } // namespace occl::explore

@@ -117,7 +117,7 @@ TEST_F(Daemon, RunWakesWhoWaits) {
 
 /// Two more are submitted while an executor decides to sleep. The second one, which the peer waits
 /// for, has no turn in the pass that is under way.
-TEST_F(Daemon, WhoGoesToSleepLooksAtAllThatIsThere) {
+TEST_F(Daemon, AThreadThatGoesToSleepLooksAtAllThatIsThere) {
   for (const PlanHandle &plan : plansOfOneBlock())
     for (uint32_t yields = 0; yields < 10; ++yields) {
       std::vector<Job> jobs = makeJobs(3, plan);
@@ -163,7 +163,7 @@ TEST_F(Daemon, WhoGoesToSleepLooksAtAllThatIsThere) {
 
 /// Who asks whether a request is complete looks at the tasks, too, while a worker goes to sleep,
 /// and then does something else.
-TEST_F(Daemon, WhoAsksLeavesNoTaskUnseen) {
+TEST_F(Daemon, AThreadThatAsksLeavesNoTaskUnseen) {
   std::vector<Job> jobs = makeJobs(1, ring);
   expectNoDefect(400, [&] {
     Ranks ranks(kRanks, withWorkers(1));

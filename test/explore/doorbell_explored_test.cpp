@@ -99,7 +99,7 @@ TEST(Doorbell, RungBeforePublishingOneIsLost) { expectLost<RingsFirst>(); }
 TEST(Doorbell, WithoutTheFenceOneIsLost) { expectLost<NoFence>(); }
 TEST(Doorbell, WithATicketTakenLateOneIsLost) { expectLost<TicketTooLate>(); }
 
-TEST(Doorbell, WhatIsLostIsNotMissedWhileSleepsEndByThemselves) {
+TEST(Doorbell, LostRingsAreNotMissedWhileSleepsEndByThemselves) {
   Settings settings = exhaustive();
   settings.lostWakeUps = false;
   EXPECT_EQ(explore(settings, twoSleepers<NoSecondLook>).defect, "");

@@ -109,7 +109,7 @@ TEST_F(Ends, AfterAFailureNothingIsWritten) {
 
 /// A submission that has found the communicator well while another thread aborts it and ends what
 /// is open: the submitter ends it, not the watchdog's next round.
-TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
+TEST_F(Ends, SubmissionsDuringAFailureEnd) {
   std::vector<Job> jobs = makeJobs(1, ring);
   for (bool isRun : {false, true}) {
     uint32_t numAdmitted = 0;

@@ -105,7 +105,7 @@ TEST_F(HandOver, AHelperThatLeavesWakesWhoIsStuck) {
 }
 
 /// What is refused for want of memory has taken no request: all that there are can be used later.
-TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
+TEST_F(HandOver, ARefusedCallHoldsNoRequest) {
   constexpr uint32_t kInFlight = 2; // ids below are of small ones
   std::vector<Job> jobs = makeJobs(kInFlight, ring);
   for (uint32_t j = 0; j < 2; ++j)
@@ -137,7 +137,7 @@ TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
 
 /// Two executors each look at everything. If one has left out what the other one held, that one
 /// says that it has to look again.
-TEST_F(HandOver, WhatALastLookLeavesOutIsLookedAtAgain) {
+TEST_F(HandOver, TasksThatALastLookLeavesOutAreLookedAtAgain) {
   std::vector<Job> jobs = makeJobs(1, handleOf(plan::testing::chainBroadcast(kRanks, 1)));
   uint32_t numLeftOut = 0;
   Outcome outcome = explore(allWithOneDelay(), [&] {

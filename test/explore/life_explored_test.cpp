@@ -217,7 +217,7 @@ TEST_F(Life, ARootWithoutRoomLearnsThatItsReaderHasLeft) {
 
 /// Its peers may give their rings back as soon as it has retired the id, and others may have them
 /// when it comes again.
-TEST_F(Life, WhoRetiresAnIdForgetsThePeersRings) {
+TEST_F(Life, RetiringAnIdForgetsThePeersRings) {
   std::vector<Job> jobs = makeJobs(2, inLines(plan::testing::oneShotAllReduce(kRanks)));
   expectNoDefect(3, [&] {
     Ranks ranks(kRanks, withWorkers(1));

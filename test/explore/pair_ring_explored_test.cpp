@@ -18,7 +18,7 @@ using transfer::kLineBytes;
 constexpr uint64_t kNumber = 5;
 
 /// One line each, of which only a part is looked at: the rest is padding.
-TEST(PairRing, WhatIsReadWasWritten) {
+TEST(PairRing, EachMessageReadWasWritten) {
   for (uint32_t perPublication : {1, 2}) {
     Settings settings;
     settings.strategy = Settings::Strategy::Exhaustive;

@@ -120,7 +120,7 @@ TEST(PartitionWords, AMarkThatIsAnEpochLate) {
 }
 
 /// What has arrived may be read by another thread than that which has stored it.
-TEST(PartitionWords, WhatHasArrivedIsVisible) {
+TEST(PartitionWords, DataOfPartitionsThatArrivedIsVisible) {
   exploreAll([] {
     Arrivals arrivals({2, 1, DataType::Uint64});
     arrivals.bind({2, 1, DataType::Uint64});

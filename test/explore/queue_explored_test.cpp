@@ -100,7 +100,7 @@ TEST(BoundedRing, TwoProducersWhoDrainWhatTheyPush) {
 
 /// As free slots are used: there are as many entries as slots, and who has popped one pushes it
 /// back.
-TEST(BoundedRing, WhatWasPoppedFindsRoomWhileAnotherIsBeingPopped) {
+TEST(BoundedRing, APoppedElementFindsRoomWhileAnotherIsBeingPopped) {
   expectNoDefect([] {
     queue::BoundedRing<uint64_t> queue(2);
     require(queue.push(0) && queue.push(1), "a queue with room refuses");
@@ -170,7 +170,7 @@ TEST(FutexMutex, OneOfThreeAtATimeAndNobodySleepsOn) {
   });
 }
 
-TEST(OwnResult, WhatWasWrittenBeforeItIsSeenByTheOneThatTakesIt) {
+TEST(OwnResult, WritesBeforeAResultAreSeenByItsTaker) {
   expectNoDefect([] {
     daemon::OwnResult own;
     uint32_t output = 0; // plain, as a buffer of a call
@@ -264,7 +264,7 @@ TEST(Announce, ARecordIsSeenWholeAndInItsTurn) {
 
 /// One collective stays while another, which was there before it, goes: where both belong to the
 /// same place of the index, the number of what stays moves up. For some of these ids they do.
-TEST(Announce, WhatStaysIsFoundWhileAnotherGoes) {
+TEST(Announce, AnEntryThatStaysIsFoundWhileAnotherGoes) {
   constexpr uint64_t kStays = 7, kNever = 9;
   struct alignas(64) Memory {
     transport::AnnounceCell cells[2];

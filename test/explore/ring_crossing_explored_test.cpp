@@ -58,7 +58,7 @@ void writeAll(const transport::PairRing &memory) {
   }
 }
 
-TEST(RingCrossing, WhatIsReadWasWritten) {
+TEST(RingCrossing, EachMessageReadWasWritten) {
   Settings settings;
   settings.schedules = 2000;
   settings.racesEvery = 8;

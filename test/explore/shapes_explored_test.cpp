@@ -64,7 +64,7 @@ TEST_F(Shapes, WithOtherReaders) { exploreCalls(100, {2, 0, 2, 2, 3, 2, 2, 2, 2,
 /// Two ranks that do not wait for each other disagree: one of them sees it, and the next call says
 /// so on both, however they are interleaved. In the lane, or on the usual way, which has only the
 /// fence of the comparison.
-TEST_F(Shapes, WhoDisagreesIsFound) {
+TEST_F(Shapes, ARankThatDisagreesIsFound) {
   Settings random;
   random.schedules = 200;
   for (uint32_t before : {0u, 2u})

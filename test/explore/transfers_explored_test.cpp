@@ -143,14 +143,14 @@ TEST_F(Transfers, AGroupOfBothRanks) {
   });
 }
 
-TEST_F(Transfers, WhatIsSentWakesWhoReceives) {
+TEST_F(Transfers, ASendWakesItsReceiver) {
   for (uint64_t count : {uint64_t{0}, kSmall, kLarge})
     exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
       r == 0 ? receiveAndCheck(count, 3, 1, comm) : send(numbers(count, 3), 0, comm);
     });
 }
 
-TEST_F(Transfers, WhatIsReceivedWakesWhoSends) {
+TEST_F(Transfers, AReceiveWakesItsSender) {
   exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     r == 0 ? send(numbers(kLarge, 3), 1, comm) : receiveAndCheck(kLarge, 3, 0, comm);
   });
@@ -254,7 +254,7 @@ TEST_F(Transfers, AbortOfGroupsWithRequests) {
     });
 }
 
-TEST_F(Transfers, WhatIsSentWakesWhoWaitsForAGroup) {
+TEST_F(Transfers, ASendWakesAThreadThatWaitsForAGroup) {
   exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     if (r == 1)
       return send(numbers(kSmall, 3), 0, comm);

@@ -65,7 +65,7 @@ TEST(Cluster, TimePassesOnlyWhenAllSleep) {
   EXPECT_EQ(world.sinceBegin(), 2h);
 }
 
-TEST(Cluster, WhoeverWaitsForNothingIsNamed) {
+TEST(Cluster, AThreadThatWaitsForNothingIsNamed) {
   World world(1);
   world.add([] {});
   world.add([] {
@@ -159,7 +159,7 @@ TEST(Cluster, AMachineIsGoneWhenItsKernelIsSilent) {
   }
 }
 
-TEST(Cluster, WhatACutPathLosesComesLaterAndInOrder) {
+TEST(Cluster, DataLostByACutPathComesLaterAndInOrder) {
   Two two;
   constexpr uint64_t kNumWords = 1000;
   two.first = [&](const Descriptor &socket) {

@@ -304,7 +304,7 @@ private:
 };
 
 /// Each ends, and in none two groups go on.
-TEST(Failure, WhateverHappensAtMostOneGroupGoesOnAndNobodyHangs) {
+TEST(Failure, AfterAnyFailureAtMostOneGroupGoesOnAndNobodyHangs) {
   const uint64_t seed = printedSeed(), number = numberFrom("OCCL_TEST_SCHEDULES", 12);
   uint64_t numWithGroup = 0;
   for (uint64_t i = 0; i < number && !HasFailure(); ++i) {

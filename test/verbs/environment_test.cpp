@@ -243,7 +243,7 @@ protected:
 
 class Families : public Environment, public ::testing::WithParamInterface<Family> {};
 
-TEST_P(Families, WhatAQueuePairDoes) {
+TEST_P(Families, AQueuePairWritesReadsAndAddsRemotely) {
   constexpr std::size_t kBytes = 4 << 20;
   Connection c(kBytes, GetParam());
   ASSERT_TRUE(c.isUp);

@@ -162,7 +162,7 @@ class Diagnostics(WithServer):
         self.assertIn("overwritten here", related["message"])
         self.assertEqual(related["location"]["uri"], self.uri)
 
-    def test_what_is_no_mistake(self):
+    def test_diagnostics_that_are_no_mistakes(self):
         self.assertEqual([(one["code"], one["severity"]) for one in self.open(RING.replace("int = 4", "int"))], [("E020", 3)])
         self.open(RING.replace("int = 4", "int = 400"))
         self.assertEqual([(one["code"], one["severity"]) for one in self.client.diagnostics(self.uri)], [("E034", 3)])

@@ -82,7 +82,7 @@ def test_errors() -> None:
     assert done.stderr == "occl tune: cannot write 'missing/a.table': No such file or directory\n", done
 
 
-def test_what_cannot_be_measured_leaves_no_table() -> None:
+def test_a_failed_measurement_leaves_no_table() -> None:
     with tempfile.TemporaryDirectory() as folder:
         # No rank can have a table of its own without a file for it.
         done = subprocess.run([TUNE, *SMALL, "-o", f"{folder}/a.table"], capture_output=True, text=True, timeout=200,

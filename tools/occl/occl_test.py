@@ -67,7 +67,7 @@ def test_other_preloads_stay() -> None:
     assert out.strip().endswith("libnccl.so.2:libm.so.6"), out
 
 
-def test_what_python_needs_without_preload_is_set() -> None:
+def test_variables_for_python_without_preload_are_set() -> None:
     out = occl("nccl", "sh", "-c", "echo $OCCL_NCCL_PRELOAD $OCCL_NCCL_LIBRARY")[0]
     assert out.startswith("1 /") and out.endswith("/libnccl.so.2\n"), out
 

@@ -49,7 +49,7 @@ TEST_F(ChunkProgramProperty, EqualLocationsAreStoredOnce) {
   EXPECT_EQ(flatten(program).locations.size(), 1u);
 }
 
-TEST_F(ChunkProgramProperty, WhatDiffersIsUnequalAndHasAnotherHash) {
+TEST_F(ChunkProgramProperty, DifferentValuesAreUnequalAndHaveAnotherHash) {
   const Changed changed(program);
   changed.expectOther([](ChunkProgram &other) { other.ops[1].kind = ChunkOp::Kind::Reduce; });
   changed.expectOther([](ChunkProgram &other) { other.ops[1].buffer = OperandKind::Input; });
@@ -74,7 +74,7 @@ TEST_F(ChunkProgramProperty, DamagedNumbersAreRefusedOrMeanWhatTheySay) {
   expectDamagedNumbersAreRefusedOrMeanWhatTheySay(program);
 }
 
-TEST_F(ChunkProgramProperty, WhatEndsEarlyIsRefused) {
+TEST_F(ChunkProgramProperty, NumbersThatEndEarlyAreRefused) {
   // The numbers of the first operations, with their sources.
   expectWhatEndsEarlyIsRefused(program, {10, 10 + 11});
 }

@@ -41,7 +41,7 @@ TEST_F(StepProperty, EqualLocationsAreStoredOnce) {
   EXPECT_EQ(flatten(steps).locations.size(), 1u);
 }
 
-TEST_F(StepProperty, WhatDiffersIsUnequalAndHasAnotherHash) {
+TEST_F(StepProperty, DifferentValuesAreUnequalAndHaveAnotherHash) {
   const Changed changed(steps);
   changed.expectOther([](Steps &other) { other[0].instruction.sources[0].index = 4; });
   changed.expectOther(
@@ -63,7 +63,7 @@ TEST_F(StepProperty, DamagedNumbersAreRefusedOrMeanWhatTheySay) {
   expectDamagedNumbersAreRefusedOrMeanWhatTheySay(steps);
 }
 
-TEST_F(StepProperty, WhatEndsEarlyIsRefused) {
+TEST_F(StepProperty, NumbersThatEndEarlyAreRefused) {
   // The numbers of the first step.
   expectWhatEndsEarlyIsRefused(steps, {9 + 2 * 3});
 }

@@ -93,7 +93,7 @@ TEST(Limits, OperationsFollowTheNumberOfRanks) {
   EXPECT_EQ(defaultMaxOps(4096), 67108864u);
 }
 
-TEST(Limits, WhatEditorsAllow) {
+TEST(Limits, AnEditorsBudgetEndsTheRun) {
   ElaborationOptions options;
   options.maxSteps = 1000;
   EXPECT_EQ(compile("algorithm a() implements allreduce(1, 1) { for i in 0..999999 { } }", options)

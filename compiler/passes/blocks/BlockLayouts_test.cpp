@@ -55,7 +55,7 @@ TEST(BlockLayouts, PeersKeepsTogetherWhatHasTheSamePeers) {
   EXPECT_EQ(layOut(BlockLayout::Peers, groups, {0, 0, 0}), (Blocks{0, 1, 0, 2}));
 }
 
-TEST(BlockLayouts, WhatHasNoPeersHasNothingInCommon) {
+TEST(BlockLayouts, GroupsWithoutPeersAreBalancedOneByOne) {
   std::vector<StepGroup> groups = {{5, 0, 0, {1}}, {1, 0, 0, {}}, {1, 0, 0, {}}, {1, 0, 0, {}}};
   EXPECT_EQ(layOut(BlockLayout::Peers, groups, {0, 0, 0}), (Blocks{0, 1, 2, 1}));
 }

@@ -34,7 +34,7 @@ TEST(DirectAccessRules, ARelayHasNoValueThatCouldBeLoaded) {
   EXPECT_EQ(direct.ranks[1].scratchChunks, 1u);
 }
 
-TEST(DirectAccessRules, WhatIsPassedOnIsNotStoredByItsSender) {
+TEST(DirectAccessRules, AValueThatIsPassedOnIsNotStoredByItsSender) {
   Program direct = scheduled({{step({input(0)}, {transfer(0)})},
                               {step({transfer(0)}, {output(0), transfer(1)})},
                               {step({transfer(1)}, {output(0)})}});
@@ -45,7 +45,7 @@ TEST(DirectAccessRules, WhatIsPassedOnIsNotStoredByItsSender) {
   EXPECT_EQ(opcodes[2], (Opcodes{Opcode::Recv}));
 }
 
-TEST(DirectAccessRules, WhatArrivesFromAnotherGroupIsStoredFromWhereItIsKept) {
+TEST(DirectAccessRules, AValueOfAnotherGroupIsStoredFromWhereItIsKept) {
   for (bool isKept : {true, false}) {
     Step pass = step({transfer(0)}, {transfer(1)});
     if (isKept)
@@ -63,7 +63,7 @@ TEST(DirectAccessRules, WhatArrivesFromAnotherGroupIsStoredFromWhereItIsKept) {
   }
 }
 
-TEST(DirectAccessRules, WhatCannotBeStoredYetIsLoadedLater) {
+TEST(DirectAccessRules, AValueThatCannotBeStoredYetIsLoadedLater) {
   Program direct = scheduled({{step({input(0)}, {transfer(0)})},
                               {step({input(0)}, {output(0)}), step({transfer(0)}, {output(0)})}});
   ASSERT_TRUE(makeDirect(direct));
@@ -72,7 +72,7 @@ TEST(DirectAccessRules, WhatCannotBeStoredYetIsLoadedLater) {
   EXPECT_EQ(opcodes[1], (Opcodes{Opcode::Copy, kDirect, kSignal}));
 }
 
-TEST(DirectAccessRules, WhatCannotBeStoredYetIsSentIfItIsKeptNowhere) {
+TEST(DirectAccessRules, AValueThatCannotBeStoredYetIsSentIfItIsKeptNowhere) {
   Program direct = scheduled({{step({input(0)}, {transfer(0)})},
                               {step({transfer(0), input(0)}, {transfer(1)})},
                               {step({input(0)}, {output(0)}), step({transfer(1)}, {output(0)})}});
@@ -82,7 +82,7 @@ TEST(DirectAccessRules, WhatCannotBeStoredYetIsSentIfItIsKeptNowhere) {
   EXPECT_EQ(opcodes[2], (Opcodes{Opcode::Copy, Opcode::Recv}));
 }
 
-TEST(DirectAccessRules, WhatIsSpoiltLeavesOthersDirect) {
+TEST(DirectAccessRules, ASpoiltMessageLeavesOthersDirect) {
   Program direct =
       scheduled({{step({input(0)}, {transfer(0)}), step({input(1)}, {transfer(2)}),
                   step({input(0), transfer(1)}, {output(0)})},
@@ -130,7 +130,7 @@ TEST(DirectAccessRules, AnInstructionDoesNotShiftARangeOntoItself) {
 }
 
 /// A message to two groups that cannot be direct in either stays one message.
-TEST(DirectAccessRules, WhatIsDividedForNothingIsPutTogetherAgain) {
+TEST(DirectAccessRules, AConnectionDividedForNothingIsPutTogetherAgain) {
   Program direct =
       scheduled({{step({input(0)}, {transfer(0)}), step({input(1)}, {output(0)}),
                   step({transfer(1)}, {output(2)})},

@@ -91,7 +91,7 @@ TEST(DirectAccess, AComputedValueIsAwaited) {
 }
 
 /// A reduction whose result also goes to a rank outside of the group is split.
-TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
+TEST(DirectAccess, AResultThatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
   Program direct = program({{step({input(0)}, {transfer(0)})},
                             {step({transfer(0), input(0)}, {output(0), transfer(1)})},
                             {step({transfer(1)}, {output(0)})}});
@@ -121,7 +121,7 @@ TEST(DirectAccess, OneMessageToSeveralGroupsIsDivided) {
 
 /// As in groups joined by a ring: a partial sum arrives, is reduced with a peer's, and goes on.
 /// Where the reduction becomes two, 16-bit floats are rounded twice.
-TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreReducedByInstructionsOfTheirOwn) {
+TEST(DirectAccess, MessagesAndLoadsAreReducedByInstructionsOfTheirOwn) {
   for (bool arrivesFirst : {true, false}) {
     Step reduction = step({transfer(1), transfer(0), input(0)}, {transfer(2)});
     if (!arrivesFirst)
@@ -181,7 +181,7 @@ TEST(DirectAccess, AStoreDoesNotComeBeforeALoadOfWhatItReplaces) {
 }
 
 /// A store would come before two accesses to what it replaces; a load comes before none.
-TEST(DirectAccess, WhatCannotBeStoredIsLoaded) {
+TEST(DirectAccess, AValueThatCannotBeStoredIsLoaded) {
   Program direct =
       program({{step({input(0)}, {transfer(0)}, 2)},
                {step({input(0)}, {scratch(0)}, 2), step({scratch(0)}, {output(0)}, 2),

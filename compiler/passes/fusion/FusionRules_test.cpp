@@ -83,7 +83,7 @@ TEST(FusionRules, AChainOfReductionsIsReducedInItsOrder) {
 }
 
 // A source that is read twice, or that others overlap, stays where it is, among few and among many.
-TEST(FusionRules, WhatIsReadMoreThanOnceStays) {
+TEST(FusionRules, AResultThatIsReadMoreThanOnceStays) {
   for (uint32_t number : {8u, 40u}) {
     std::vector<Step> steps = storedFirst(number);
     steps.back().instruction.sources.insert(steps.back().instruction.sources.begin() + 5,

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 /// Rank 0 comes late, so that rank 1's kernel says that it waits for it; then it leaves at once.
-TEST(BesideUsers, WhoCameLateAndLeavesHarmsNobody) {
+TEST(BesideUsers, ARankThatCameLateAndLeavesHarmsNobody) {
   for (uint32_t round = 0; round < 8; ++round)
     inTwo("leaves", [](Joined &joined) -> std::string {
       if (joined.rank == 0) {

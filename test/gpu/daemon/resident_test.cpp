@@ -409,7 +409,7 @@ TEST_F(Resident, RandomGroupsInConflictingOrders) {
   });
 }
 
-TEST_F(Resident, WhatCannotBeSubmittedIsRefused) {
+TEST_F(Resident, CallsThatCannotBeSubmittedAreRefused) {
   occlRequest_t request = 0;
   EXPECT_EQ(occlWait(comms[0], 12345), occlInvalidArgument);
   EXPECT_EQ(occlTest(comms[0], 0), occlInvalidArgument);

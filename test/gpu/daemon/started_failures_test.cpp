@@ -34,7 +34,7 @@ void expectMismatch(const std::vector<occlComm_t> &comms, const Tried &mine, con
   }
 }
 
-TEST_F(Started, WhatRanksCallDifferently) {
+TEST_F(Started, RanksThatCallDifferentlyFail) {
   if (n() == 1)
     GTEST_SKIP() << "of several ranks";
   const auto of = [&](uint64_t count, DataType type = DataType::Float32,

@@ -379,7 +379,7 @@ std::string waitForDevice(StrictRank &self, uint32_t rank) {
   }
   return self.waitForStarted();
 }
-TEST(Strict, WhatWaitsForTheDeviceDoesNotWaitForWhatIsStarted) {
+TEST(Strict, SynchronizingTheDeviceDoesNotWaitForStartedCalls) {
   inTwo("strict-idle", 1, true, waitForDevice);
 }
 

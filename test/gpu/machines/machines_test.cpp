@@ -255,7 +255,7 @@ TEST_F(Machines, ADeadlineEndsAWait) {
       config);
 }
 
-TEST_F(Machines, WhatCannotBeDoneIsSaid) {
+TEST_F(Machines, CallsThatCannotBeDoneAreRefused) {
   run("refused", [](occlComm_t comm, uint32_t) -> std::string {
     DeviceBuffer buffer(4000);
     const auto expectRefused = [](occlResult_t result, const char *text) -> std::string {

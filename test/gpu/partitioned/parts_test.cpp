@@ -416,7 +416,7 @@ TEST_F(Parts, SidesThatDisagreeAreNamed) {
   });
 }
 
-TEST_F(Parts, WhoHasFreedItsSideTakesNoPart) {
+TEST_F(Parts, ARankThatHasFreedItsSideTakesNoPart) {
   if (n() < 2)
     GTEST_SKIP() << "needs two ranks";
   std::barrier met(static_cast<ptrdiff_t>(n()));

@@ -251,7 +251,7 @@ struct Differing {
   Case what;
 };
 
-TEST_F(Calls, WhatRanksCallDifferentlyIsNamedOnAll) {
+TEST_F(Calls, CallsThatDifferAreNamedOnAllRanks) {
   const uint32_t n = numRanks();
   Case what = one(oneShotInBlocks(n, 4, plan::Protocol::LL));
   what.isRegistered = true;
@@ -289,7 +289,7 @@ TEST_F(Calls, WhatRanksCallDifferentlyIsNamedOnAll) {
   }
 }
 
-TEST_F(Calls, WhatIsRefusedTakesNoNumber) {
+TEST_F(Calls, ARefusedCallTakesNoNumber) {
   const uint32_t n = numRanks();
   Case what = one(oneShotInBlocks(n, 4, plan::Protocol::LL));
   RankOnDevice &on = *onDevices[0];

@@ -117,7 +117,7 @@ TEST_F(IdleRanks, AreNamedWhereTheyDoNotCome) {
 }
 
 /// All others have ended what they call, so it alone can find that out.
-TEST_F(IdleRanks, WhoComesLastFindsThatItCallsSomethingElse) {
+TEST_F(IdleRanks, TheLastRankFindsThatItCallsSomethingElse) {
   auto n = static_cast<uint32_t>(comms.size());
   const Case sent = one(sendToNext(n, plan::Protocol::LL));
   Case another = sent;

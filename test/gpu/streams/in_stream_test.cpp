@@ -186,7 +186,7 @@ void takeAll(occlComm_t comm) {
     }
 }
 
-TEST_F(InStream, WhatDoesNotFitIsRefused) {
+TEST_F(InStream, CallsThatDoNotFitAreRefused) {
   const Case what = one(plan::testing::ringAllReduce(numRanks()));
   const RankOnDevice &on = *onDevices[0];
   const auto refused = [&](const Case &given) {

@@ -493,7 +493,7 @@ TEST_F(Scaled, AveragesOfTheLargestNumbers) {
   });
 }
 
-TEST_F(Scaled, WhatHasNoMeaningIsRefused) {
+TEST_F(Scaled, ScalarsWithoutMeaningAreRefused) {
   add({.count = 100, .scalar = Scalar::OnDevice});
   for (uint32_t rank = 0; rank < n(); ++rank) {
     cudaSetDevice(static_cast<int>(rank % devices));

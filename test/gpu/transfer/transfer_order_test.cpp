@@ -339,7 +339,7 @@ TEST_F(Transfers, BranchesOfACaptureKeepTheOrderOfCalls) {
 }
 
 /// More kernels than the device has room for wait for the last one.
-TEST_F(Transfers, WhatWaitsMakesRoom) {
+TEST_F(Transfers, AWaitingTransferMakesRoom) {
   if (n() < 2)
     GTEST_SKIP() << "one rank";
   constexpr uint32_t kConnections = 32; // of a device: RanksOnDevices asks for them
