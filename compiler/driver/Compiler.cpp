@@ -7,7 +7,7 @@
 #include "compiler/driver/Printing.h"
 #include "compiler/driver/Weights.h"
 #include "compiler/export/PlanExport.h"
-#include "compiler/export/RemoteOrders.h"
+#include "plan/transform/remote_orders.h"
 #include "compiler/frontend/elaborate/TopologyReader.h"
 #include "compiler/interchange/synthesis/SynthesisFrontend.h"
 #include "mlir/Parser/Parser.h"
@@ -267,7 +267,7 @@ Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &mean
   // After the export, since it looks at paths through other ranks, which a plan has and a rank's IR
   // has not.
   if (options.pipeline.orderThroughRanks)
-    exporter::leaveOutRemoteDependencies(*plan);
+    plan::leaveOutRemoteDependencies(*plan);
   // The names as they were: messages of a failed proof use them.
   std::vector<std::string> files = plan->files;
   nameFilesFromMainFile(program.getLoc(), *plan);

@@ -36,7 +36,7 @@ Mutant = namedtuple("Mutant", "name what file begin end before after why_left_ou
 
 # What the compiler rewrites, schedules and synchronizes by, and what the verifier proves; not what only explains.
 PATTERNS = ["compiler/passes/*.cpp", "compiler/passes/*/*.cpp", "compiler/analysis/*.cpp", "compiler/analysis/RanksInOrder.h", "compiler/export/PlanExport.cpp",
-            "compiler/export/RemoteOrders.cpp", "plan/machine/*.h", "plan/verify/checks/*.cpp", "plan/verify/verifier.cpp", "plan/collectives/*.cpp",
+            "plan/transform/remote_orders.cpp", "plan/machine/*.h", "plan/verify/checks/*.cpp", "plan/verify/verifier.cpp", "plan/collectives/*.cpp",
             "plan/transform/postcondition.cpp"]
 OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/checks/explain.cpp", "plan/verify/checks/finding.cpp"]
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.

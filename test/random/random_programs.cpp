@@ -10,7 +10,7 @@
 #include "compiler/driver/Pipeline.h"
 #include "compiler/driver/ScheduleOptions.h"
 #include "compiler/export/PlanExport.h"
-#include "compiler/export/RemoteOrders.h"
+#include "plan/transform/remote_orders.h"
 #include "compiler/frontend/Frontend.h"
 #include "plan/testing/parts.h"
 #include "plan/verify/verifier.h"
@@ -163,7 +163,7 @@ std::string Trial::compile() {
     return "there is no plan: " + messages;
   plan = std::move(*exported);
   if (options.pipeline.orderThroughRanks)
-    exporter::leaveOutRemoteDependencies(plan);
+    plan::leaveOutRemoteDependencies(plan);
   return "";
 }
 

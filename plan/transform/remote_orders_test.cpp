@@ -1,14 +1,12 @@
-#include "compiler/export/RemoteOrders.h"
+#include "plan/transform/remote_orders.h"
 
 #include "plan/model/builder.h"
 #include "plan/verify/verifier.h"
 
 #include <gtest/gtest.h>
 
-namespace occl::exporter {
+namespace occl::plan {
 namespace {
-
-using namespace plan;
 
 PlanBuilder start(Protocol protocol) {
   PlanBuilder builder;
@@ -178,4 +176,4 @@ TEST(RemoteOrders, LooksNoFurtherThanItsBudget) {
 }
 
 } // namespace
-} // namespace occl::exporter
+} // namespace occl::plan

@@ -3,7 +3,7 @@
 
 #include "plan/model/plan.h"
 
-namespace occl::exporter {
+namespace occl::plan {
 
 /// Leaves out the dependencies of `plan` that follow from paths of thread blocks' order,
 /// dependencies, signals and messages through other ranks: marks the connections on these paths as
@@ -14,6 +14,6 @@ namespace occl::exporter {
 /// messages order nothing but their data.
 ///
 /// The plan is one that verifyPlan accepts. It should be verified again.
-uint32_t leaveOutRemoteDependencies(plan::Plan &plan, uint64_t budget = uint64_t{1} << 28);
+uint32_t leaveOutRemoteDependencies(Plan &plan, uint64_t budget = uint64_t{1} << 28);
 
-} // namespace occl::exporter
+} // namespace occl::plan

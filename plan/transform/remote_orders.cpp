@@ -1,4 +1,4 @@
-#include "compiler/export/RemoteOrders.h"
+#include "plan/transform/remote_orders.h"
 
 #include "plan/verify/verifier.h"
 
@@ -6,12 +6,9 @@
 #include <map>
 #include <optional>
 
-namespace occl::exporter {
+namespace occl::plan {
 
 namespace {
-
-using plan::Instruction;
-using plan::Plan;
 
 constexpr uint32_t kNone = ~0u;
 constexpr uint64_t kUnbounded = ~uint64_t{0};
@@ -84,7 +81,7 @@ private:
     for (uint32_t r = 0; r < plan.ranks.size(); ++r) {
       firstBlock.push_back(plan.ranks[r].firstThreadBlock);
       for (uint32_t b = 0; b < plan.ranks[r].numThreadBlocks; ++b) {
-        const plan::ThreadBlock &block = plan.threadBlocks[firstBlock[r] + b];
+        const ThreadBlock &block = plan.threadBlocks[firstBlock[r] + b];
         for (uint32_t i = 0; i < block.numInstructions; ++i)
           places[block.firstInstruction + i] = {r, b, i};
       }
@@ -97,8 +94,8 @@ private:
     // Who sends the m-th message of each connection; receivers then count.
     std::vector<std::vector<uint32_t>> sent(plan.connections.size());
     for (uint32_t i = 0; i < plan.instructions.size(); ++i)
-      for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
-        if (operand.kind == plan::OperandKind::Connection)
+      for (const Operand &operand : plan.destinationsOf(plan.instructions[i]))
+        if (operand.kind == OperandKind::Connection)
           sent[operand.index].push_back(i);
     std::map<std::pair<uint32_t, uint32_t>, size_t> received; // by rank, of connection
     for (uint32_t i = 0; i < plan.instructions.size(); ++i)
@@ -106,15 +103,15 @@ private:
         const Instruction &instruction = plan.instructions[i];
         uint32_t operand = instruction.firstOperand + s;
         uint32_t connection = plan.operands[operand].index;
-        if (plan.operands[operand].kind == plan::OperandKind::Connection)
-          senders[operand] = sent[connection][instruction.opcode == plan::Opcode::Wait
+        if (plan.operands[operand].kind == OperandKind::Connection)
+          senders[operand] = sent[connection][instruction.opcode == Opcode::Wait
                                                   ? instruction.value - 1
                                                   : received[{places[i].rank, connection}]++];
       }
   }
 
   uint32_t earlierOf(uint32_t later, uint32_t dependency) const {
-    const plan::Dependency &before = plan.dependencies[dependency];
+    const Dependency &before = plan.dependencies[dependency];
     return plan.threadBlocks[firstBlock[places[later].rank] + before.threadBlock].firstInstruction +
            before.instruction;
   }
@@ -177,13 +174,11 @@ private:
   }
 
   /// A counter orders as it is.
-  static void markOrdered(plan::Connection &connection) {
-    connection.isOrdered = !connection.isCounter;
-  }
+  static void markOrdered(Connection &connection) { connection.isOrdered = !connection.isCounter; }
 
   void compactDependencies() {
     // One pass: kept dependencies of each instruction are appended in order.
-    std::vector<plan::Dependency> kept;
+    std::vector<Dependency> kept;
     for (Instruction &instruction : plan.instructions) {
       auto first = static_cast<uint32_t>(kept.size());
       for (uint32_t i = 0; i < instruction.numDependencies; ++i)
@@ -197,7 +192,7 @@ private:
 
   Plan &plan;
   uint64_t budget;
-  std::vector<plan::Place> places;    // of each instruction
+  std::vector<Place> places;          // of each instruction
   std::vector<uint32_t> firstBlock;   // of each rank
   std::vector<uint32_t> senders;      // of each operand that is received or waited for
   std::vector<bool> isGone, isNeeded; // of each dependency
@@ -227,7 +222,7 @@ uint32_t leaveOutPassedOn(Plan &plan) {
       // On a copy, as the proof may fail.
       Plan attempt = plan;
       Reduction(attempt, kUnbounded).leaveOutPassedOn(later, dependency);
-      if (!plan::verifyPlan(attempt, {.findSmallestDepth = false}))
+      if (!verifyPlan(attempt, {.findSmallestDepth = false}))
         continue;
       plan = std::move(attempt);
       known.reset();
@@ -239,11 +234,11 @@ uint32_t leaveOutPassedOn(Plan &plan) {
 
 } // namespace
 
-uint32_t leaveOutRemoteDependencies(plan::Plan &plan, uint64_t budget) {
-  if (plan.protocol != plan::Protocol::Simple || plan.dependencies.empty())
+uint32_t leaveOutRemoteDependencies(Plan &plan, uint64_t budget) {
+  if (plan.protocol != Protocol::Simple || plan.dependencies.empty())
     return 0;
   const uint32_t count = Reduction(plan, budget).run();
   return count + leaveOutPassedOn(plan);
 }
 
-} // namespace occl::exporter
+} // namespace occl::plan
