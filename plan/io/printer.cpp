@@ -158,8 +158,6 @@ std::string describeAction(const Plan &plan, const Instruction &instruction) {
     return name + " to " + destinations;
   if (instruction.opcode == Opcode::Wait)
     return name + " for signal " + std::to_string(instruction.value) + " of " + sources;
-  if (isControl(instruction.opcode))
-    return name + " " + std::to_string(instruction.value);
   name += " " + sources + " -> " + destinations;
   return instruction.final ? name + ", final" : name;
 }

@@ -41,9 +41,6 @@ TEST(Printer, DescribesWithoutLocations) {
   EXPECT_EQ(describe(plan, 0u),
             "rank 0, thread block 0, instruction 0: send input[0] -> rank 1 (channel 0)");
   EXPECT_EQ(describeLocation(plan, 1234), "");
-  plan.instructions[0].opcode = Opcode::Gate;
-  plan.instructions[0].value = 7;
-  EXPECT_EQ(describeAction(plan, plan.instructions[0]), "gate 7");
 }
 
 TEST(Printer, FindsPlaces) {

@@ -94,7 +94,7 @@ TEST(ReaderWriter, EveryFieldTravels) {
   plan.minBytes = 12;
   plan.maxBytes = 1ull << 40;
   plan.ranks[1].inPlaceOffset = -3;
-  plan.instructions[0].opcode = Opcode::Gate;
+  plan.instructions[0].opcode = Opcode::Wait;
   plan.instructions[0].value = 9;
   plan.hasPostcondition = false;
   plan.average = false;
@@ -217,6 +217,10 @@ TEST(Reader, NamesThePlaceInAnInstruction) {
   const std::string place = "plan: at ranks[0].threadBlocks[0][0]";
   EXPECT_EQ(errorOf(edited("\"send\"", "\"sent\"")),
             place + ".op: expected the name of an instruction, got 'sent'; did you mean 'send'?");
+  // Names that were instructions once are as unknown as any other.
+  for (const std::string name : {"gate", "arrive"})
+    EXPECT_EQ(errorOf(edited("\"send\"", '"' + name + '"')),
+              place + ".op: expected the name of an instruction, got '" + name + "'");
   EXPECT_EQ(errorOf(edited("[\"input\", 0]", "[\"inputs\", 0]")),
             place +
                 ".src[0][0]: expected \"input\", \"output\", \"scratch\" or \"connection\", got "

@@ -24,7 +24,7 @@ std::optional<OperandKind> operandKindOf(std::string_view name);
 std::optional<Protocol> protocolOf(std::string_view name);
 std::optional<Opcode> opcodeOf(std::string_view name);
 
-/// True for signal, wait, gate and arrive: they move no chunks.
+/// True for signal and wait: they move no chunks.
 constexpr bool isControl(Opcode opcode) { return opcode >= Opcode::Signal; }
 
 } // namespace occl::plan

@@ -45,7 +45,6 @@ constexpr const char *mnemonic(Opcode opcode) {
 ///   loadReduceStore     1 or more local or of a peer               1 or more local or of a peer
 ///   signal              none                                       1 counter
 ///   wait                1 or more counters                         none
-///   gate, arrive        none (value: the partition)                none
 struct OpcodeShape {
   uint8_t minSources, maxSources; // 255: no bound but limits::kMaxOperands
   bool needsLocalSource;          // the sources are all local
@@ -78,9 +77,6 @@ constexpr OpcodeShape shapeOf(Opcode opcode) {
     return {0, 0, true, false, 0, 0, true};
   case Opcode::Wait:
     return {1, 255, false, true, 0, 0, false};
-  case Opcode::Gate:
-  case Opcode::Arrive:
-    return {0, 0, false, false, 0, 0, false};
   }
   return {};
 }

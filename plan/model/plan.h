@@ -56,14 +56,14 @@ struct Instruction {
   uint16_t numSources = 0;
   uint16_t numDestinations = 0;
   uint16_t numDependencies = 0;
-  /// Chunks moved; at least 1 for data instructions, 0 for signal, wait, gate and arrive.
+  /// Chunks moved; at least 1 for data instructions, 0 for signal and wait.
   uint32_t count = 0;
   /// Which chunk of a part (see Plan::partChunks) the first chunk is, and so how many elements it
   /// has. The chunks of an instruction are consecutive modulo partChunks.
   uint32_t extent = 0;
   uint32_t firstOperand = 0; // in Plan::operands: the sources, then the destinations
   uint32_t firstDependency = 0;
-  /// wait: how many signals of the tile must have been given; gate, arrive: the partition.
+  /// wait: how many signals of the tile must have been given.
   uint32_t value = 0;
   /// Index in Plan::locations of the source line that it comes from, or kNoLocation.
   uint32_t location = ~0u;

@@ -85,7 +85,7 @@ TEST(Direct, Shapes) {
                                    "reduction's final mark [E311]");
   plan = testing::directAllReduce(3);
   at(plan, 1, 1).value = 1;
-  EXPECT_EQ(wordsOn(plan), place + "1: only wait, gate and arrive have a value [E311]");
+  EXPECT_EQ(wordsOn(plan), place + "1: only wait has a value [E311]");
   plan = testing::directAllReduce(3);
   at(plan, 1, 2).value = 0;
   EXPECT_EQ(wordsOn(plan), place + "2: the value that it waits for is 0 [E311]");

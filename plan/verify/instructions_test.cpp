@@ -46,14 +46,6 @@ TEST(Instructions, Fields) {
   EXPECT_EQ(wordsOn([](Instruction &, Operand *) {}), "accepted");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = static_cast<Opcode>(kNumOpcodes); }),
             kPlace + "the opcode is invalid [E309]");
-  EXPECT_EQ(
-      wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Gate; }),
-      kPlace +
-          "gate cannot be proved correct by this version: use sends and receives instead [E309]");
-  EXPECT_EQ(
-      wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Arrive; }),
-      kPlace +
-          "arrive cannot be proved correct by this version: use sends and receives instead [E309]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = kNoLocation - 1; }),
             kPlace + "there is no source location 4294967294 [E310]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 0; }),
@@ -63,7 +55,7 @@ TEST(Instructions, Fields) {
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.extent = 2; }),
             kPlace + "extent 2 is no chunk of a part of 2 [E311]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.value = 1; }),
-            kPlace + "only wait, gate and arrive have a value [E311]");
+            kPlace + "only wait has a value [E311]");
   Instruction copy = {.opcode = Opcode::Copy, .final = true, .count = 1};
   EXPECT_EQ(wordsOn(single(copy, input(0, 0), output(0, 0))),
             kPlace + "it is marked final but reduces nothing [E311]");
@@ -122,9 +114,8 @@ bool isAllowed(Opcode opcode, const Numbers &n) {
     return sources == 0 && n.localDestinations == 0 && n.sends == 1;
   case Opcode::Wait:
     return n.localSources == 0 && n.receives >= 1 && n.localDestinations == 0 && n.sends == 0;
-  default:
-    return false;
   }
+  return false;
 }
 
 /// Rank 0 of two does this one instruction, which moves a chunk of scratch.

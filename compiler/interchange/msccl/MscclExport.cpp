@@ -247,13 +247,11 @@ support::Status checkExpressible(const plan::Plan &plan) {
     Opcode opcode = plan.instructions[i].opcode;
     if (opcode < Opcode::LoadReduceStore)
       continue;
-    const char *advice =
-        opcode == Opcode::Gate || opcode == Opcode::Arrive
-            ? "partitions have no counterpart in it"
-            : "ranks of it move data by messages only; compile the algorithm without direct access";
-    return support::Status::error("MSCCL XML cannot say " + std::string(plan::mnemonic(opcode)) +
-                                  " (" + plan::describe(plan, static_cast<uint32_t>(i)) +
-                                  "): " + advice + " [E240]");
+    return support::Status::error(
+        "MSCCL XML cannot say " + std::string(plan::mnemonic(opcode)) + " (" +
+        plan::describe(plan, static_cast<uint32_t>(i)) +
+        "): ranks of it move data by messages only; compile the algorithm "
+        "without direct access [E240]");
   }
   return {};
 }

@@ -43,10 +43,6 @@ private:
   Finding check(const Instruction &instruction) {
     if (static_cast<unsigned>(instruction.opcode) >= kNumOpcodes)
       return error(Code::UnknownInstruction, "the opcode is invalid");
-    if (isGate(instruction.opcode))
-      return error(Code::UnknownInstruction,
-                   std::string(mnemonic(instruction.opcode)) +
-                       " cannot be proved correct by this version: use sends and receives instead");
     if (instruction.location != kNoLocation && !isLocation(instruction.location))
       return error(Code::BadLocation,
                    "there is no source location " + std::to_string(instruction.location));
@@ -64,8 +60,6 @@ private:
     return location < plan.locations.size() && plan.locations[location].file < plan.files.size();
   }
 
-  static bool isGate(Opcode opcode) { return opcode == Opcode::Gate || opcode == Opcode::Arrive; }
-
   Finding checkCounts(const Instruction &instruction) {
     // Signals and waits move no data, and have other rules throughout.
     if (isControl(instruction.opcode))
@@ -78,7 +72,7 @@ private:
                                         " is no chunk of a part of " +
                                         std::to_string(plan.partChunks));
     if (instruction.value != 0)
-      return error(Code::BadNumber, "only wait, gate and arrive have a value");
+      return error(Code::BadNumber, "only wait has a value");
     // `final` marks the reduction that completes a result (an average divides there); a copy
     // completes nothing.
     if (instruction.final && instruction.numSources < 2)
@@ -98,7 +92,7 @@ private:
     if ((instruction.value != 0) != (instruction.opcode == Opcode::Wait))
       return error(Code::BadNumber, instruction.value == 0
                                         ? "the value that it waits for is 0"
-                                        : "only wait, gate and arrive have a value");
+                                        : "only wait has a value");
     return checkNumbers(instruction);
   }
 

@@ -319,8 +319,6 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                                                std::to_string(block) + ": " + std::move(what) +
                                                ", which this runtime does not execute");
   };
-  if (instruction.opcode == plan::Opcode::Gate || instruction.opcode == plan::Opcode::Arrive)
-    return refuse(std::string("instruction ") + plan::mnemonic(instruction.opcode));
   const Program &program = binding->bound;
   BoundInstruction bound;
   // Measure the instruction: its elements over all tiles, and those of a slice.

@@ -2,12 +2,14 @@
 
 #include "plan/model/builder.h"
 #include "plan/model/chunking_of.h"
+#include "plan/model/limits.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace occl::interpreter {
 namespace {
@@ -321,11 +323,23 @@ TEST(Bind, RefusesWhatOverflowsOnAnyRank) {
 }
 
 TEST(Bind, RefusesWhatItCannotExecute) {
-  plan::Plan plan = plan::testing::ringAllReduce(2);
-  plan.instructions[0].opcode = plan::Opcode::Gate;
-  auto bound = bind(plan, {.count = 1});
+  // One source, and a copy of the message for each rank but the first: one operand too many.
+  plan::PlanBuilder builder;
+  std::vector<uint32_t> others(plan::limits::kMaxOperands);
+  std::iota(others.begin(), others.end(), 1);
+  const uint32_t toAll = builder.addConnection(0, 0, others);
+  builder.beginRank({.inputChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1}, {plan::input(0, 0)},
+                         {plan::connection(toAll)});
+  for (size_t i = 0; i < others.size(); ++i)
+    builder.beginRank({.outputChunks = 1});
+  const plan::Plan plan = std::move(builder).take();
+  EXPECT_TRUE(bind(plan, {.count = 1}).ok());
+  auto bound = bind(plan, {.count = 1, .placement = Placement::AtDestination});
   EXPECT_EQ(bound.status().code(), StatusCode::InvalidPlan);
-  EXPECT_NE(bound.status().message().find("instruction gate"), std::string::npos);
+  EXPECT_NE(bound.status().message().find("a copy for each destination counted"),
+            std::string::npos);
 }
 
 TEST(Bind, DirectAccessNeedsCountersAndNoTiles) {
