@@ -1,10 +1,12 @@
 // What it takes to make the request of a partitioned collective, of a shape that the rank has had
 // before and of one that it has not, and to run an epoch of one whose partitions are all marked at
-// once. Ranks are threads of this process.
+// once; and what a mark takes, of a send and of a collective, while several threads mark. Ranks are
+// threads of this process.
 #include "bench/runtime/checked.h"
 #include "runtime/api/occl_partitioned_collectives.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +30,58 @@ double medianOf(std::vector<double> times) {
                    times.end());
   return times[times.size() / 2];
 }
+
+/// Threads that mark every so many-th partition each, at a time.
+class Markers {
+public:
+  explicit Markers(uint32_t number) : times(number) {
+    for (uint32_t t = 0; t < number; ++t)
+      threads.emplace_back([this, t] { run(t); });
+  }
+  ~Markers() {
+    current = nullptr;
+    ++round;
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+  Markers(const Markers &) = delete;
+  Markers &operator=(const Markers &) = delete;
+
+  /// Nanoseconds of a mark, of the thread that took longest.
+  double mark(occlPart_t part) {
+    current = part;
+    left = arriving = static_cast<uint32_t>(threads.size());
+    ++round;
+    while (left != 0)
+      std::this_thread::yield();
+    const auto each = static_cast<double>(kPartitions) / static_cast<double>(threads.size());
+    return 1000 * *std::max_element(times.begin(), times.end()) / each;
+  }
+
+private:
+  void run(uint32_t t) {
+    for (uint32_t seen = 0;;) {
+      while (round == seen)
+        std::this_thread::yield();
+      seen = round;
+      if (!current)
+        return;
+      --arriving;
+      while (arriving != 0) // so that all begin at a time, if there are processors
+        std::this_thread::yield();
+      const auto begin = Clock::now();
+      for (int64_t p = t; p < kPartitions; p += static_cast<int64_t>(threads.size()))
+        check(occlPready(current, p));
+      times[t] = microsecondsSince(begin);
+      --left;
+    }
+  }
+
+  std::vector<double> times; // of the present round, by thread
+  std::atomic<occlPart_t> current{nullptr};
+  std::atomic<uint32_t> round{0}, arriving{0}, left{0};
+  std::vector<std::thread> threads;
+};
 
 /// All-reduces of floats in place, of up to `most` elements.
 class Bench {
@@ -87,6 +141,35 @@ public:
     return medianOf(times);
   }
 
+  /// Nanoseconds of a mark of rank 0's, the median of epochs in which so many threads make them:
+  /// of a send, or of a collective, neither of which another rank has started meanwhile.
+  double timeOfMark(uint32_t threads, bool isCollective) {
+    Markers markers(threads);
+    std::vector<double> times;
+    occlPart_t mine = nullptr, theirs = nullptr;
+    if (isCollective) {
+      mine = make(0, kPartitions);
+      theirs = make(1, kPartitions);
+    } else {
+      check(occlPsendInit(comms[0], data[0].data(), kPartitions, 1, occlFloat32, 1, 0, nullptr,
+                          &mine));
+      check(occlPrecvInit(comms[1], data[1].data(), kPartitions, 1, occlFloat32, 0, 0, nullptr,
+                          &theirs));
+    }
+    for (uint32_t epoch = 0; epoch < 10 * kRepeats; ++epoch) {
+      check(occlPstart(mine));
+      times.push_back(markers.mark(mine));
+      check(occlPstart(theirs));
+      if (isCollective)
+        check(occlPreadyRange(theirs, 0, kPartitions - 1));
+      check(occlPwait(theirs));
+      check(occlPwait(mine));
+    }
+    check(occlPfree(mine));
+    check(occlPfree(theirs));
+    return medianOf(times);
+  }
+
 private:
   std::vector<occlComm_t> comms;
   std::vector<std::vector<float>> data;
@@ -107,5 +190,11 @@ int main() {
                   static_cast<unsigned long long>(4 * count), again, fresh,
                   bench.timeOfEpoch(count));
     }
+  }
+  std::printf("\n%-8s %16s %20s\n", "threads", "mark (send), ns", "mark (collective), ns");
+  for (uint32_t threads : {1u, 2u, 4u, 8u}) {
+    Bench bench(2, kPartitions);
+    const double send = bench.timeOfMark(threads, false);
+    std::printf("%-8u %16.1f %20.1f\n", threads, send, bench.timeOfMark(threads, true));
   }
 }

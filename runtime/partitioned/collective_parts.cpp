@@ -44,8 +44,8 @@ std::vector<uint64_t> storedBy(const Program &program, const Side &output) {
 CollectiveParts::CollectiveParts(const CollectiveBuffers &buffers, const Program &program,
                                  Doorbell &bell)
     : buffers(buffers), bell(bell), marked(buffers.input.partitions),
-      copied(buffers.input.partitions), all(storedBy(program, buffers.output)),
-      sums(buffers.output.partitions) {}
+      marks(buffers.input.partitions), copied(buffers.input.partitions),
+      all(storedBy(program, buffers.output)), sums(buffers.output.partitions) {}
 
 bool CollectiveParts::mark(uint64_t p, uint64_t ofEpoch) {
   return raise(marked[p], ofEpoch, std::memory_order_release);

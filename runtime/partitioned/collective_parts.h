@@ -5,6 +5,7 @@
 #include "runtime/base/data_type.h"
 #include "runtime/exec/host/partitions.h"
 #include "runtime/partitioned/collective_buffers.h"
+#include "runtime/partitioned/spread_words.h"
 #include "runtime/partitioned/words.h"
 #include "runtime/sync/doorbell.h"
 
@@ -32,14 +33,12 @@ public:
   bool mark(uint64_t p, uint64_t ofEpoch);
   /// So many were made: a thread's last access, for with the last of all marks that is counted the
   /// epoch may be over, and this gone.
-  void count(uint64_t made) { marks.fetch_add(made, std::memory_order_release); }
+  void count(uint64_t made) { marks.add(made); }
   bool isMarked(uint64_t p, uint64_t ofEpoch) const {
     return marked[p].load(std::memory_order_acquire) >= ofEpoch;
   }
   /// Whether all partitions of the input are and are counted, so that nobody is at it any more.
-  bool areAllMarked(uint64_t ofEpoch) const {
-    return marks.load(std::memory_order_acquire) == ofEpoch * marked.size();
-  }
+  bool areAllMarked(uint64_t ofEpoch) const { return marks.sum() == ofEpoch * marked.size(); }
   /// The first that is not; the number of partitions if there is none.
   uint64_t firstUnmarked(uint64_t ofEpoch) const;
   /// Whether partition q of the output has all that it will have in this epoch.
@@ -58,8 +57,8 @@ private:
 
   const CollectiveBuffers buffers;
   Doorbell &bell;
-  std::vector<Word> marked; // by partition of the input: the last epoch in which it was
-  Word marks{0};            // of all epochs together
+  SpreadWords marked; // by partition of the input: the last epoch in which it was
+  SpreadSum marks;    // of all epochs together
   /// By partition of the input, where a copy is read: twice the last epoch in which it was copied,
   /// or one less while it is.
   std::vector<Word> copied;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "runtime/partitioned/shape.h"
+#include "runtime/partitioned/spread_words.h"
 #include "runtime/partitioned/words.h"
 
 #include <cstdint>
-#include <vector>
 
 namespace occl::partitioned {
 
@@ -51,8 +51,8 @@ public:
 private:
   const Shape shape;
   MessageWords words;
-  std::vector<Word> epochs; // by partition: the last one in which it was marked
-  std::vector<Word> marks;  // by message, of all epochs together; with several partitions each
+  SpreadWords epochs; // by partition: the last one in which it was marked
+  SpreadWords marks;  // by message, of all epochs together; with several partitions each
 };
 
 /// The marks that a thread makes in one go, in one epoch. The last one is counted at the end, so

@@ -1,5 +1,6 @@
 #include "runtime/partitioned/arrivals.h"
 #include "runtime/partitioned/ready_marks.h"
+#include "runtime/partitioned/spread_words.h"
 
 #include <gtest/gtest.h>
 
@@ -169,6 +170,49 @@ TEST(ReadyMarks, SeveralThreads) {
     ASSERT_EQ(twice, 64u);
     for (uint64_t m = 0; m < 13; ++m)
       ASSERT_EQ(block.words[m], epoch);
+  }
+}
+
+uint64_t distance(const Word &a, const Word &b) {
+  return reinterpret_cast<uintptr_t>(&b) - reinterpret_cast<uintptr_t>(&a);
+}
+
+TEST(SpreadWords, FewHaveALineEach) {
+  for (const uint64_t number : {uint64_t{1}, uint64_t{64}, SpreadWords::kMostSpread}) {
+    SpreadWords words(number);
+    EXPECT_EQ(words.size(), number);
+    for (uint64_t i = 0; i < number; ++i) {
+      EXPECT_EQ(words[i], 0u);
+      if (i > 0) {
+        EXPECT_EQ(distance(words[i - 1], words[i]), kCacheLine);
+      }
+      words[i] = i + 1;
+    }
+    for (uint64_t i = 0; i < number; ++i)
+      EXPECT_EQ(words[i], i + 1);
+  }
+}
+
+TEST(SpreadWords, ManyTakeNoMoreThanTheyNeed) {
+  const SpreadWords words(SpreadWords::kMostSpread + 1);
+  EXPECT_EQ(distance(words[0], words[SpreadWords::kMostSpread]),
+            SpreadWords::kMostSpread * sizeof(Word));
+  EXPECT_EQ(SpreadWords(0).size(), 0u);
+}
+
+TEST(SpreadSum, HasWhatThreadsHaveAdded) {
+  for (const uint64_t partitions : {0, 1, 3, 1000}) {
+    SpreadSum sum(partitions);
+    EXPECT_EQ(sum.sum(), 0u);
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 10; ++t)
+      threads.emplace_back([&, t] {
+        for (uint64_t p = 0; p < 100; ++p)
+          sum.add(t);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_EQ(sum.sum(), 100u * 45);
   }
 }
 

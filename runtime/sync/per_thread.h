@@ -5,6 +5,7 @@
 #ifdef OCCL_EXPLORE
 #include "runtime/sync/explored.h"
 #else
+#include <atomic>
 #include <functional>
 #include <thread>
 #endif
@@ -28,6 +29,7 @@ template <class Tag, class T> T &valueOfThisThread() {
 }
 
 inline size_t hashOfThisThread() { return explored::currentThread(); }
+inline size_t numberOfThisThread() { return explored::currentThread(); }
 
 #else
 
@@ -46,6 +48,15 @@ template <class Tag, class T> T &valueOfThisThread() {
 /// To let threads begin at different places.
 inline size_t hashOfThisThread() {
   return std::hash<std::thread::id>()(std::this_thread::get_id());
+}
+
+/// Threads that ask are numbered from 1 on, in the order in which they first do.
+inline size_t numberOfThisThread() {
+  static std::atomic<size_t> numbered{0};
+  thread_local size_t own = 0;
+  if (own == 0)
+    own = numbered.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own;
 }
 
 #endif
