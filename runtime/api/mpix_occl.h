@@ -108,10 +108,19 @@ static inline int mpixIsWithinOneMachine(MPI_Comm comm, int size) {
   return together == size;
 }
 
+/* Whether no rank's pointer is NULL, the same on all. A rank that returned by itself would leave the
+ * others in what all do next. */
+static inline int mpixAllHave(MPI_Comm comm, const void *mine) {
+  int isMine = mine != NULL, areAll = 0;
+  MPI_Allreduce(&isMine, &areAll, 1, MPI_INT, MPI_LAND, comm);
+  return areAll;
+}
+
 /* Gives the communicator what its partitioned requests need, until MPIX_Comm_detach or
  * MPI_Comm_free, and until those are freed: collective, one thread at a time. Duplicates have none.
  * config may be NULL; timeoutMs in it is the deadline of every epoch. MPI_ERR_COMM: it has it
- * already, is an inter-communicator, or of several machines. */
+ * already, is an inter-communicator, or of several machines. MPI_ERR_NO_MEM, on all ranks: one of
+ * them has no memory. */
 static inline int MPIX_Comm_attach(MPI_Comm comm, const occlConfig_t *config) {
   struct mpixComm *it = NULL;
   char name[64] = "";
@@ -125,8 +134,11 @@ static inline int MPIX_Comm_attach(MPI_Comm comm, const occlConfig_t *config) {
     return mpixFail(MPI_ERR_COMM,
                     "this is an inter-communicator, which has no partitioned requests");
   it = (struct mpixComm *)calloc(1, sizeof *it);
-  if (!it)
-    return mpixFail(MPI_ERR_NO_MEM, "there is no memory");
+  if (!mpixAllHave(comm, it)) {
+    const char *which = it ? "on another rank" : "on this one";
+    free(it);
+    return mpixFail(MPI_ERR_NO_MEM, "there is no memory %s", which);
+  }
   MPI_Comm_rank(comm, &it->rank);
   MPI_Comm_size(comm, &it->size);
   if (!mpixIsWithinOneMachine(comm, it->size)) {

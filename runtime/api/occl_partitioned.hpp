@@ -7,7 +7,8 @@
 //   send.ready(p);                                           // by any threads, for each partition
 //   send.wait();
 //
-// Functions throw Error. The buffers live until the request is destroyed.
+// Functions throw Error. The buffers live until the request is destroyed. Requests are of ranks on
+// hosts: those of communicators on devices, whose epochs are work of streams, are refused.
 #pragma once
 
 #include "occl.hpp"
@@ -30,8 +31,17 @@ namespace occl {
 /// communicator is aborted first, on all ranks. Without an epoch it is only freed.
 class Partitioned {
 public:
-  /// Takes over a handle of the communicator's, which is started by start() alone.
-  Partitioned(occlComm_t comm, occlPart_t part) : comm(comm), part(part) {}
+  /// Takes over a handle of the communicator's, which is started by start() alone. Throws Error
+  /// with occlInvalidArgument, and has freed it, if it is of a communicator on devices: what ends
+  /// such an epoch is work of a stream, which no scope waits for (occl_partitioned_device.h).
+  Partitioned(occlComm_t comm, occlPart_t part) : comm(comm), part(part) {
+    // Without an epoch this is nothing else, whatever has become of the communicator.
+    if (!part || occlPtest(part) != occlInvalidArgument)
+      return;
+    const std::string why = occlGetLastError();
+    occlPfree(part);
+    throw Error(occlInvalidArgument, why);
+  }
   Partitioned(Partitioned &&other) noexcept
       : comm(other.comm), part(std::exchange(other.part, nullptr)),
         active(std::exchange(other.active, false)) {}
