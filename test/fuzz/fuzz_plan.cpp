@@ -12,7 +12,7 @@
 using namespace occl::plan;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  support::Expected<Plan> plan = readPlan({reinterpret_cast<const char *>(data), size});
+  occl::support::Expected<Plan> plan = readPlan({reinterpret_cast<const char *>(data), size});
   if (!plan)
     return 0;
   VerifyResult result = verifyPlan(*plan);
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     std::ostringstream out;
     if (!writePlan(*plan, format, out))
       std::abort();
-    support::Expected<Plan> again = readPlan(out.str());
+    occl::support::Expected<Plan> again = readPlan(out.str());
     if (!again || hashPlan(*again) != hashPlan(*plan))
       std::abort();
   }
