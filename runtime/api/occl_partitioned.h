@@ -35,9 +35,9 @@
  * from occlPstart on) calls return why, which names rank, request, epoch and what is missing; an
  * epoch that has not ended is never started again, and marks do nothing.
  *
- * On hosts of one machine, with preemption; occl_partitioned_device.h says what is so on devices;
- * others are occlInvalidArgument. Where the system does
- * not let processes read each other's memory a send's buffer is of occlMemAlloc.
+ * Sends and receives are between hosts of one machine, with preemption;
+ * occl_partitioned_device.h says what is so on devices; others are occlInvalidArgument. Where the
+ * system does not let processes read each other's memory a send's buffer is of occlMemAlloc.
  */
 #ifndef OCCL_PARTITIONED_H
 #define OCCL_PARTITIONED_H
@@ -126,9 +126,10 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  *
  * occlPstart: occlAgain: all of config->maxInFlight are taken, each of which is one of what was
  * started, or is complete and was not waited for; nothing has been done. occlPprepare:
- * occlInvalidArgument. On ranks of one machine, with preemption, and not with plans compiled with
- * --direct: others are occlInvalidArgument. On devices occl_partitioned_device.h says what
- * differs. */
+ * occlInvalidArgument. With preemption, and not with plans compiled with --direct: others are
+ * occlInvalidArgument. Ranks on hosts may be of several machines; a communicator of such makes at
+ * most 8,192 requests, freed ones counted (then occlInvalidArgument), beside as many ids of
+ * occlStart. On devices occl_partitioned_device.h says what differs. */
 OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
                                     int64_t recvPartitions, const occlPartConfig_t *config,
                                     occlPart_t *part);

@@ -30,9 +30,6 @@ Status outOfRange(const Request &request, int64_t partition) {
 } // namespace
 
 Status checkCommunicator(const daemon::Core &core, const std::string &what) {
-  if (core.fabric->network())
-    return invalid("this communicator spans machines, between which there are no " + what +
-                   " yet; use one within a machine");
   if (!core.device->options.preemption)
     return invalid(what + " need preemption, which config->preemption has turned off");
   return {};
@@ -58,6 +55,9 @@ Requests::Requests(daemon::Core &core) : core(core), matching(*core.fabric, core
 Requests::~Requests() = default;
 
 Status Requests::check(const Terms &terms) const {
+  if (core.fabric->network())
+    return invalid("this communicator spans machines, between which there are no partitioned "
+                   "transfers yet; use one within a machine");
   if (Status checked = checkCommunicator(core, "partitioned transfers"); !checked.ok())
     return checked;
   return checkTerms(terms, core.fabric->numRanks());

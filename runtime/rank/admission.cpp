@@ -34,10 +34,10 @@ Admission::Admission(Core &core)
   if (net::Network *network = core.fabric->network())
     network->setOnMismatch([&core](const net::Call &mine, uint32_t peer,
                                    const transport::CollectiveTraits &theirs) {
-      core.fabric->fail(disagreement((mine.id == kCallSequence
-                                          ? "call "
-                                          : "of id " + std::to_string(mine.id) + ", invocation ") +
-                                         std::to_string(mine.ordinal),
+      core.fabric->fail(disagreement(mine.id == kCallSequence
+                                         ? "call " + std::to_string(mine.ordinal)
+                                         : "of " + transport::describeSequence(mine.id) + ", " +
+                                               transport::describeInvocation(mine.id, mine.ordinal),
                                      core.fabric->rank(), mine.traits, peer, theirs));
     });
 }

@@ -3,6 +3,7 @@
 
 #include "plan/model/chunking_of.h"
 #include "runtime/control/records/pair_id.h"
+#include "runtime/control/records/segment.h"
 #include "runtime/partitioned/requests.h"
 #include "runtime/partitioned/shape.h"
 #include "runtime/rank/daemon.h"
@@ -96,6 +97,17 @@ StatusOr<transport::Home *> PartitionedCollectives::homeFor(const PartitionedCol
                     ". Free some on all ranks, make it in fewer rounds, or set arenaBytes higher");
 }
 
+/// Under the lock. Between machines no sequence's announce cell is given back: some requests more
+/// would fail when they are started, at other ones on each rank.
+Status PartitionedCollectives::checkNumber() const {
+  constexpr uint64_t kMost = transport::Segment::kCells / 2; // the rest is for ids of the program
+  if (!core.fabric->network() || nextNumber < kMost)
+    return {};
+  return invalid("a communicator between machines makes at most " + std::to_string(kMost) +
+                 " requests of partitioned collectives, freed ones counted: make one and start it "
+                 "for each epoch");
+}
+
 StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms terms) {
   if (Status checked = partitioned::checkCommunicator(core, "partitioned collectives");
       !checked.ok())
@@ -113,6 +125,8 @@ StatusOr<PartitionedCollective *> PartitionedCollectives::make(PartitionedTerms 
   if (!request.ok())
     return request.status();
   std::lock_guard lock(mutex);
+  if (Status allowed = checkNumber(); !allowed.ok())
+    return allowed;
   auto home = homeFor(**request);
   if (!home.ok())
     return home.status();

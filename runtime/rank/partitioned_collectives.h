@@ -67,7 +67,8 @@ public:
   ~PartitionedCollectives();
 
   /// Local; the k-th that a rank makes belongs to the k-th of the others. What is refused has no
-  /// number. InvalidArgument; or why the communicator has failed. Again: epochs of all requests
+  /// number. InvalidArgument, also between machines beyond half as many as there are cells, freed
+  /// ones counted; or why the communicator has failed. Again: epochs of all requests
   /// that there are would not have room at a time on the rank where they need most; so ranks that
   /// make and free alike are told alike.
   StatusOr<PartitionedCollective *> make(PartitionedTerms terms);
@@ -98,6 +99,7 @@ private:
   StatusOr<std::unique_ptr<PartitionedCollective>> build(const PartitionedTerms &terms,
                                                          Collective &shape) const;
   StatusOr<transport::Home *> homeFor(const PartitionedCollective &request);
+  Status checkNumber() const;
   Status checkReady(const PartitionedCollective &request) const;
   template <class Partitions>
   Status mark(PartitionedCollective &request, const Partitions &partitions);
