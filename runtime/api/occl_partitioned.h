@@ -104,7 +104,7 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
  * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
  * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
- * chunks of several parts) has one round. The result's bits are the same on all ranks, and do not
+ * chunks of several parts) has one round; occlPquery tells. The result's bits are the same on all ranks, and do not
  * depend on partitions, their order or threads; occlCall may give others.
  *
  * Room. An epoch takes room in the arena, more with more rounds. Each request that is made and not
@@ -133,6 +133,26 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
 OCCL_API occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t sendPartitions,
                                     int64_t recvPartitions, const occlPartConfig_t *config,
                                     occlPart_t *part);
+
+/* What occlPquery says of a request; OCCL_PART_INFO_INITIALIZER before. */
+typedef struct {
+  size_t size;       /* of this struct, as the caller knows it */
+  uint64_t rounds;   /* of a collective, the same on all ranks; else 0 */
+  uint64_t messages; /* that a send's partitions are sent in, as its receive's arrive; of a receive
+                        0 until it has found its send (occlPprepare has returned), and on devices;
+                        of a collective 0 */
+  /* 1: there are several rounds or messages, so each arrives whatever becomes of the others. 0: it
+   * is not promised that anything arrives before all partitions are marked, on all ranks that mark:
+   * a program must not mark one only after another has arrived. */
+  int32_t arrivesEarly;
+} occlPartInfo_t;
+#define OCCL_PART_INFO_INITIALIZER                                                                 \
+  { sizeof(occlPartInfo_t), 0, 0, 0 }
+
+/* How a request, of hosts or devices, divides its data: a collective may have fewer rounds than its
+ * size suggests, or one, where the plan cannot be cut. Local, never waits; any thread, until the
+ * request is freed. occlInvalidArgument: info->size is not set. */
+OCCL_API occlResult_t occlPquery(occlPart_t part, occlPartInfo_t *info);
 
 /* Begins the next epoch; never waits. No data move before marks. occlInvalidArgument: the last one
  * has not been waited for, or tested to its end. */

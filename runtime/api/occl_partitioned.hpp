@@ -59,6 +59,13 @@ public:
 
   occlPart_t handle() const { return part; }
 
+  /// Its rounds or messages, and whether arrivals may come before all is marked.
+  occlPartInfo_t info() const {
+    occlPartInfo_t known = OCCL_PART_INFO_INITIALIZER;
+    check(occlPquery(part, &known));
+    return known;
+  }
+
   /// Begins the next epoch.
   void start() {
     check(occlPstart(part));

@@ -42,6 +42,13 @@ bool Request::hasPeerStarted(uint64_t ofEpoch) const {
   return peer && peer->header && peer->header->started.load(std::memory_order_acquire) >= ofEpoch;
 }
 
+uint64_t Request::numMessages() const {
+  if (party.isSend)
+    return party.shape.numMessages();
+  const Counterpart *sender = party.counterpart.load(std::memory_order_acquire);
+  return sender ? sender->shape.numMessages() : 0;
+}
+
 Status Request::lookForStart(uint64_t ofEpoch) {
   // Gone and freed first: what it has started before that counts.
   const bool isGone = core.fabric->isGone(party.peer);

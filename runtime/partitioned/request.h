@@ -52,6 +52,8 @@ public:
   /// yet; else why it never will.
   Status lookForStart(uint64_t ofEpoch);
   Doorbell &peerBell() const { return matching.bellOf(party.peer); }
+  /// Those of the send; 0 while a receive is not matched with it. For any thread.
+  uint64_t numMessages() const;
 
   Party party;
   daemon::IdState sequence; // of its epochs

@@ -362,6 +362,7 @@ occlResult_t occlPcollInit(occlComm_t comm, const occlCall_t *call, int64_t send
     if (!terms.ok())
       return terms.status();
     return makePart(*comm, part, [&](occlPart &handle) {
+      handle.rounds = terms->spec.rounds;
       // On devices epochs are work of streams.
       if (comm->gpu)
         return take(handle.onDevice, partOnDevice(*comm, *given, *terms));

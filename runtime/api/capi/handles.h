@@ -29,6 +29,8 @@ struct occlPart {
   occl::partitioned::Request *request = nullptr;
   occl::cuda::DevicePart *onDevice = nullptr;
   occl::daemon::PartitionedCollective *collective = nullptr;
+  // Of a collective, and of a send.
+  uint64_t rounds = 0, messages = 0;
 };
 
 struct occlComm {

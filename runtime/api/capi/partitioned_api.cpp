@@ -10,6 +10,7 @@
 #include "support/nvtx/ranges.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -82,6 +83,7 @@ occlResult_t init(const char *function, occlComm_t comm, const Given &given, occ
     if (!terms.ok())
       return terms.status();
     return makePart(*comm, part, [&](occlPart &handle) {
+      handle.messages = terms->isSend ? terms->shape.numMessages() : 0;
       if (comm->gpu)
         return take(handle.onDevice, comm->gpu->makePart(*terms));
       // On hosts the request is matched with the peer's by notices, at once or later.
@@ -150,6 +152,23 @@ occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t partitions, ui
                            const occlPartConfig_t *config, occlPart_t *part) {
   return init("occlPrecvInit", comm,
               {false, buffer, partitions, count, dataType, source, tag, config}, part);
+}
+
+occlResult_t occlPquery(occlPart_t part, occlPartInfo_t *info) {
+  occlPartInfo_t known = OCCL_PART_INFO_INITIALIZER;
+  if (!part || !info || info->size < sizeof info->size)
+    return reportInvalid("occlPquery", "part and info must not be NULL, and info->size must be "
+                                       "set: use OCCL_PART_INFO_INITIALIZER");
+  return guarded("occlPquery", part->comm, [&]() -> Status {
+    known.rounds = part->rounds;
+    // A receive on a host learns how its send is divided when they are matched.
+    known.messages = part->request ? part->request->numMessages() : part->messages;
+    known.arrivesEarly = known.rounds > 1 || known.messages > 1 ? 1 : 0;
+    // An older caller's struct has room for the first fields only.
+    known.size = std::min(info->size, sizeof known);
+    std::memcpy(info, &known, known.size);
+    return {};
+  });
 }
 
 occlResult_t occlPstart(occlPart_t part) {

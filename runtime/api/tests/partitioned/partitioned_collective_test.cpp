@@ -333,6 +333,37 @@ TEST(PartitionedCollective, PlansOfOnesOwn) {
   }
 }
 
+/// A plan that cannot be cut has one round, whatever its size: nothing is promised to arrive early.
+TEST(PartitionedCollective, QueriedForItsRounds) {
+  constexpr uint64_t kCount = 3 << 18; // 12 rounds of 256 KiB
+  plan::Plan cut = plan::testing::shift(2, 3), uncut = cut;
+  uncut.uniformChunks = true;
+  const Ranks ranks(2);
+  std::vector<int32_t> input(kCount), output(kCount);
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = occlKindPlan;
+  call.sendBuffer = input.data();
+  call.recvBuffer = output.data();
+  call.count = kCount;
+  call.dataType = occlInt32;
+  const auto query = [&](const plan::Plan &of, const occlPartConfig_t *config) {
+    const PlanHandle plan = handleOf(of);
+    call.plan = plan.get();
+    Part part;
+    EXPECT_EQ(occlPcollInit(ranks[0], &call, 4, 4, config, &part), occlSuccess) << lastText();
+    occlPartInfo_t info = OCCL_PART_INFO_INITIALIZER;
+    EXPECT_EQ(occlPquery(part, &info), occlSuccess) << lastText();
+    EXPECT_EQ(info.messages, 0u);
+    EXPECT_EQ(info.arrivesEarly, info.rounds > 1 ? 1 : 0);
+    return info.rounds;
+  };
+  const occlPartConfig_t one = inRounds(1), three = inRounds(3);
+  EXPECT_EQ(query(cut, nullptr), 12u);
+  EXPECT_EQ(query(cut, &three), 3u);
+  EXPECT_EQ(query(cut, &one), 1u);
+  EXPECT_EQ(query(uncut, nullptr), 1u);
+}
+
 /// Pre-multiplied sums read a copy, made of each partition when it is marked; the scalar is read
 /// when the request is made.
 TEST(PartitionedCollective, ScaledInputs) {

@@ -342,6 +342,55 @@ TEST_F(PrepareNothing, HasADeadline) {
 }
 
 /// Bytes are counted as those of transfers.
+/// Its receive learns it with the match.
+TEST(Partitioned, QueriedForItsMessages) {
+  for (const auto &[perMessage, messages] : {std::pair{0, 5}, {2, 3}, {5, 1}}) {
+    const Ranks ranks(2);
+    std::vector<int32_t> values(10);
+    occlPartConfig_t config = OCCL_PART_CONFIG_INITIALIZER;
+    config.partitionsPerMessage = static_cast<uint64_t>(perMessage);
+    Part send, receive;
+    ASSERT_EQ(occlPrecvInit(ranks[1], values.data(), 2, 5, occlInt32, 0, 0, nullptr, &receive),
+              occlSuccess);
+    occlPartInfo_t info = OCCL_PART_INFO_INITIALIZER;
+    info.messages = 77;
+    ASSERT_EQ(occlPquery(receive, &info), occlSuccess);
+    EXPECT_EQ(info.messages, 0u) << "there is no send yet";
+    EXPECT_EQ(info.arrivesEarly, 0);
+    ASSERT_EQ(occlPsendInit(ranks[0], values.data(), 5, 2, occlInt32, 1, 0, &config, &send),
+              occlSuccess);
+    ASSERT_EQ(occlPstart(send), occlSuccess);
+    ASSERT_EQ(occlPstart(receive), occlSuccess);
+    ASSERT_EQ(occlPprepare(receive), occlSuccess);
+    for (occlPart_t part : {occlPart_t{send}, occlPart_t{receive}}) {
+      ASSERT_EQ(occlPquery(part, &info), occlSuccess);
+      EXPECT_EQ(info.messages, static_cast<uint64_t>(messages));
+      EXPECT_EQ(info.rounds, 0u);
+      EXPECT_EQ(info.arrivesEarly, messages > 1 ? 1 : 0);
+      EXPECT_EQ(info.size, sizeof info);
+    }
+    ASSERT_EQ(occlPreadyRange(send, 0, 4), occlSuccess);
+    ASSERT_EQ(occlPwait(receive), occlSuccess);
+    ASSERT_EQ(occlPwait(send), occlSuccess);
+  }
+}
+
+TEST(Partitioned, QueriedWithAnOlderStruct) {
+  const Pair pair(3, 3, 3);
+  occlPartInfo_t info = OCCL_PART_INFO_INITIALIZER;
+  info.arrivesEarly = -5;
+  info.messages = 77;
+  info.size = 2 * sizeof(size_t);
+  ASSERT_EQ(occlPquery(pair.send, &info), occlSuccess);
+  EXPECT_EQ(info.messages, 77u) << "beyond what the caller has";
+  EXPECT_EQ(info.arrivesEarly, -5);
+  info.size = 0;
+  EXPECT_EQ(occlPquery(pair.send, &info), occlInvalidArgument);
+  EXPECT_TRUE(hasText("OCCL_PART_INFO_INITIALIZER")) << lastText();
+  EXPECT_EQ(occlPquery(nullptr, &info), occlInvalidArgument);
+  EXPECT_EQ(occlPquery(pair.send, nullptr), occlInvalidArgument);
+}
+
 TEST(Partitioned, Counters) {
   const Pair pair(4, 2, 400);
   pair.start();

@@ -55,6 +55,8 @@ TEST(PartitionedWrapper, Collectives) {
     Partitioned sum = pallReduce<double>(comm, values, 6, sums, 4);
     Partitioned gather = pcall<double>(comm, {.kind = occlKindAllGather, .count = 24}, values, 3,
                                        all, 9, {.rounds = 1});
+    EXPECT_EQ(gather.info().rounds, 1u);
+    EXPECT_EQ(gather.info().arrivesEarly, 0);
     for (int epoch = 1; epoch < 4; ++epoch) {
       std::fill(values.begin(), values.end(), epoch * (r + 1));
       (r == 0 ? sum : gather).start();
