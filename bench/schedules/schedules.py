@@ -90,8 +90,8 @@ class Tools:
         if row["blocks"] != "-":
             command += ["--max-thread-blocks", row["blocks"], "--max-channels", row["channels"], "--instances", "auto"]
         found, output = self.make(command + shlex.split(self.options.options), row, name)
-        chosen = re.search(r"chosen by prediction: protocol of the source, (.*)", output)
-        return found, chosen.group(1).replace("1 instance, ", "") if chosen else "", output
+        chosen = re.search(r"chosen by prediction: protocol of the source, (.*(?:\n {4}.*)*)", output)
+        return found, " ".join(chosen.group(1).split()).replace("1 instance, ", "") if chosen else "", output
 
     @staticmethod
     def machine(row, said=""):

@@ -4,6 +4,7 @@
 #include "compiler/cost/Units.h"
 #include "compiler/export/WaitText.h"
 #include "plan/io/printer.h"
+#include "support/text/wrapped.h"
 
 #include <ostream>
 
@@ -33,18 +34,23 @@ public:
     return text;
   }
 
-  /// "waits 1.30 us for rank 3's message (...); runs from 2.10 us to 4.20 us".
+  /// "runs from 2.10 us to 4.20 us, 1.00 us of it because of memory of node 0".
   std::string ofInstruction(uint32_t index) const override {
     const cost::StepRecord &step = prediction.steps[index];
-    std::string text;
-    if (step.begin > step.ready)
-      text = "waits " + timeText(step.begin - step.ready) + " for " +
-             waitText(plan, step.wait, step.cause) + "; ";
-    text += "runs from " + timeText(step.begin) + " to " + timeText(step.end);
+    std::string text = "runs from " + timeText(step.begin) + " to " + timeText(step.end);
     if (step.delay > 0)
       text += ", " + timeText(step.delay) + " of it because of " +
               prediction.resources[step.resource].name;
     return text;
+  }
+
+  /// "before, waits 1.30 us for rank 3's message (...)".
+  std::string ofWaits(uint32_t index) const override {
+    const cost::StepRecord &step = prediction.steps[index];
+    if (step.begin <= step.ready)
+      return "";
+    return "before, waits " + timeText(step.begin - step.ready) + " for " +
+           waitText(plan, step.wait, step.cause);
   }
 
 private:
@@ -62,11 +68,13 @@ support::Status writeExplanation(const plan::Plan &plan, const topology::Topolog
     return prediction.status();
   Explainer explainer(plan, *prediction);
   plan::printPlan(plan, out, {options.rank, options.threadBlock, &explainer});
-  out << "predicted on '" << topology.name << "' with " << cost::bytesText(options.bytes)
-      << " a part: " << timeText(prediction->makespan) << "; "
-      << (prediction->tiles == 1 ? "one tile"
-                                 : std::to_string(prediction->tiles) +
-                                       " tiles, times of instructions are those of the first")
+  const std::string tiles = prediction->tiles == 1
+                                ? "one tile"
+                                : std::to_string(prediction->tiles) +
+                                      " tiles, times of instructions are those of the first";
+  out << wrapped("predicted on '" + topology.name + "' with " + cost::bytesText(options.bytes) +
+                     " a part: " + timeText(prediction->makespan) + "; " + tiles,
+                 2)
       << "\n";
   return {};
 }

@@ -3,11 +3,13 @@
 #include "compiler/cost/Predict.h"
 #include "compiler/cost/Units.h"
 #include "plan/model/names.h"
+#include "support/text/wrapped.h"
 
 #include <algorithm>
 #include <iomanip>
 #include <ostream>
 #include <set>
+#include <sstream>
 
 namespace occl::exporter {
 
@@ -27,6 +29,18 @@ std::string counted(uint64_t count, const char *what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+/// Columns of both tables: so many bytes, a time, and behind a gap what it is of.
+constexpr int kBytesWidth = 12, kTimeWidth = 14;
+constexpr size_t kTextColumn = kBytesWidth + kTimeWidth + 3;
+
+/// A row, or the head, with its last column on further lines where it is long.
+void writeRow(const std::string &bytes, const std::string &time, const std::string &text,
+              std::ostream &out) {
+  std::ostringstream row;
+  row << std::setw(kBytesWidth) << bytes << std::setw(kTimeWidth) << time << "   " << text;
+  out << wrapped(row.str(), kTextColumn) << "\n";
+}
+
 void writeCounts(const plan::Plan &plan, std::ostream &out) {
   uint32_t mostBlocks = 0;
   for (const plan::RankPlan &rank : plan.ranks)
@@ -42,38 +56,40 @@ void writeCounts(const plan::Plan &plan, std::ostream &out) {
       if (operand.kind == plan::OperandKind::Connection)
         ++(plan.connections[operand.index].isCounter ? signals : messages);
   }
-  out << plan.name << ": " << counted(plan.numRanks, "rank") << ", at most "
-      << counted(mostBlocks, "thread block") << " a rank, " << counted(channels.size(), "channel")
-      << ", " << counted(plan.connections.size(), "connection") << ", protocol "
-      << plan::nameOf(plan.protocol) << ", depth " << plan.depth << "\n";
-  out << counted(plan.instructions.size(), "instruction") << ", " << counted(messages, "message")
-      << ", ";
+  std::ostringstream head;
+  head << plan.name << ": " << counted(plan.numRanks, "rank") << ", at most "
+       << counted(mostBlocks, "thread block") << " a rank, protocol " << plan::nameOf(plan.protocol)
+       << ", depth " << plan.depth << "\n"
+       << counted(channels.size(), "channel") << ", "
+       << counted(plan.connections.size(), "connection") << "\n"
+       << counted(plan.instructions.size(), "instruction") << ", " << counted(messages, "message")
+       << ", ";
   if (signals > 0)
-    out << counted(signals, "signal") << ", ";
-  out << counted(plan.dependencies.size(), "wait") << " between thread blocks\n";
+    head << counted(signals, "signal") << ", ";
+  head << counted(plan.dependencies.size(), "wait") << " between thread blocks\n";
+  out << wrapped(head.str(), 2);
   for (size_t i = 0; i < opcodes.size(); ++i)
     if (opcodes[i] > 0)
       out << std::setw(10) << opcodes[i] << "  " << plan::mnemonic(static_cast<plan::Opcode>(i))
           << "\n";
 }
 
-/// "busiest link (port of rank 0 at NVLink, out): 4.2 us, 80 % of the makespan".
-void writeBound(const plan::Plan &plan, const cost::Prediction &prediction,
-                cost::Picoseconds latency, std::ostream &out) {
+/// "port of rank 0 at NVLink, out, 4.20 us (80 %)", of the makespan.
+std::string boundText(const plan::Plan &plan, const cost::Prediction &prediction,
+                      cost::Picoseconds latency) {
   cost::Bounds bounds = cost::boundsOf(prediction);
   uint64_t largest = std::max({bounds.busiestResource, bounds.busiestBlock, latency});
-  if (largest == latency)
-    out << "latency: a chain of " << counted(prediction.chainLength, "instruction");
-  else if (largest == bounds.busiestResource)
-    out << bounds.resource;
-  else {
+  std::string text = bounds.resource;
+  if (largest == latency) {
+    text = "latency: a chain of " + counted(prediction.chainLength, "instruction");
+  } else if (largest != bounds.busiestResource) {
     uint32_t rank = 0;
     while (rank + 1 < plan.numRanks && plan.ranks[rank + 1].firstThreadBlock <= bounds.block)
       ++rank;
-    out << "work of rank " << rank << ", thread block "
-        << bounds.block - plan.ranks[rank].firstThreadBlock;
+    text = "work of rank " + std::to_string(rank) + ", thread block " +
+           std::to_string(bounds.block - plan.ranks[rank].firstThreadBlock);
   }
-  out << ", " << timeText(largest) << " (" << percent(largest, prediction.makespan) << ")";
+  return text + ", " + timeText(largest) + " (" + percent(largest, prediction.makespan) + ")";
 }
 
 struct Size {
@@ -85,12 +101,10 @@ void writePredictions(const plan::Plan &plan, const topology::Topology &topology
                       const std::vector<Size> &sizes, cost::Picoseconds latency,
                       std::ostream &out) {
   out << "predicted on '" << topology.name << "':\n";
-  for (const Size &size : sizes) {
-    out << std::setw(12) << bytesText(size.bytes) << std::setw(14)
-        << timeText(size.prediction.makespan) << "   bound by ";
-    writeBound(plan, size.prediction, latency, out);
-    out << "\n";
-  }
+  writeRow("a part", "time", "bound by", out);
+  for (const Size &size : sizes)
+    writeRow(bytesText(size.bytes), timeText(size.prediction.makespan),
+             boundText(plan, size.prediction, latency), out);
 }
 
 /// Of the largest size: where the bytes go.
@@ -103,14 +117,14 @@ void writeResources(const Size &size, std::ostream &out) {
     return;
   std::stable_sort(used.begin(), used.end(),
                    [](const auto *a, const auto *b) { return a->busy > b->busy; });
-  out << "bytes at " << bytesText(size.bytes) << " (";
+  out << "links and ports at " << bytesText(size.bytes) << " a part";
   if (used.size() > kMaxResources)
-    out << "the busiest of " << used.size() << " ";
-  out << "links and ports, and the time that they need):\n";
+    out << ", the busiest " << kMaxResources << " of " << used.size();
+  out << ":\n";
+  writeRow("bytes", "time needed", "by", out);
   used.resize(std::min(used.size(), kMaxResources));
   for (const cost::ResourceUse *use : used)
-    out << std::setw(12) << bytesText(use->bytes) << std::setw(14) << timeText(use->busy) << "   "
-        << use->name << "\n";
+    writeRow(bytesText(use->bytes), timeText(use->busy), use->name, out);
 }
 
 } // namespace

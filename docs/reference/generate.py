@@ -107,13 +107,13 @@ def python_type(kind: str) -> str:
 def compile_options(programs: list[str]) -> str:
     (program,) = programs
     options = help_of([program, "compile"]).partition("\nOptions:\n")[2].partition("\n\n")[0]
-    found = re.findall(r"^  (?:-\w,)?--([a-z-]+) ?(.*?)(?:\n {20,}|  +)(.*)$", options, flags=re.M)
+    found = re.findall(r"^  (?:-\w,)?--([a-z-]+) ?(.*?)(?:\n {20,}|  +)(.*(?:\n {20,}.*)*)$", options, flags=re.M)
     if len(found) != len(re.findall(r"^  -", options, flags=re.M)):
         sys.exit(f"{program} compile --help: not all of its options are understood")
     text = PYTHON_HEAD
     for name, kind, meaning in found:
         if name not in NOT_OF_PYTHON:
-            wrapped = textwrap.wrap(meaning, 94, initial_indent="    # ", subsequent_indent="    # ")
+            wrapped = textwrap.wrap(" ".join(meaning.split()), 94, initial_indent="    # ", subsequent_indent="    # ")
             text += "\n" + "\n".join(wrapped) + f"\n    {name.replace('-', '_')}: {python_type(kind.strip())}\n"
     return text
 

@@ -1,9 +1,11 @@
 #include "plan/io/printer.h"
 
 #include "plan/model/names.h"
+#include "support/text/wrapped.h"
 
 #include <algorithm>
 #include <ostream>
+#include <sstream>
 
 namespace occl::plan {
 
@@ -66,7 +68,8 @@ std::string operandsText(const Plan &plan, std::span<const Operand> operands, ui
   return text;
 }
 
-void printHead(const Plan &plan, std::ostream &out) {
+void printHead(const Plan &plan, std::ostream &terminal) {
+  std::ostringstream out;
   out << "plan " << plan.name << ": " << plan.collective << " for " << plan.numRanks << " ranks, "
       << plan.partChunks << " chunks a part, protocol " << nameOf(plan.protocol) << ", depth "
       << plan.depth << "\n";
@@ -79,6 +82,28 @@ void printHead(const Plan &plan, std::ostream &out) {
   out << "; source hash " << plan.sourceHash << "\n";
   for (const auto &[name, value] : plan.parameters)
     out << "  " << name << " = " << value << "\n";
+  terminal << wrapped(out.str(), 2);
+}
+
+/// Behind the number of an instruction, and what of it does not fit its line.
+constexpr size_t kIndent = 7, kFurtherIndent = 9;
+
+void printInstruction(const Plan &plan, std::ostream &out, uint32_t index, uint32_t position,
+                      const PlanNotes *notes) {
+  const Instruction &instruction = plan.instructions[index];
+  std::string text = "    " + std::to_string(position) + ": " + describeAction(plan, instruction);
+  for (const Dependency &dependency : plan.dependenciesOf(instruction))
+    text += ", after " + std::to_string(dependency.threadBlock) + ":" +
+            std::to_string(dependency.instruction);
+  const std::string where = describeLocation(plan, instruction.location);
+  const std::string when = notes ? notes->ofInstruction(index) : "";
+  const std::string waits = notes ? notes->ofWaits(index) : "";
+  const std::string place = where.empty() ? "" : "at " + where;
+  for (const std::string &below :
+       {place + (place.empty() || when.empty() ? "" : ", ") + when, waits})
+    if (!below.empty())
+      text += "\n" + std::string(kIndent, ' ') + below;
+  out << wrapped(text, kFurtherIndent) << "\n";
 }
 
 void printBlock(const Plan &plan, std::ostream &out, const RankPlan &rank, uint32_t number,
@@ -86,21 +111,12 @@ void printBlock(const Plan &plan, std::ostream &out, const RankPlan &rank, uint3
   const ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + number];
   // The notes, if any, stand behind what they are about: on the line of the thread block here, on a
   // line of their own below each instruction.
-  out << "  thread block " << number << ":";
+  std::string head = "  thread block " + std::to_string(number) + ":";
   if (notes)
-    out << " " << notes->ofBlock(rank.firstThreadBlock + number);
-  out << "\n";
-  for (uint32_t position = 0; position < block.numInstructions; ++position) {
-    uint32_t index = block.firstInstruction + position;
-    const Instruction &instruction = plan.instructions[index];
-    out << "    " << position << ": " << describeAction(plan, instruction);
-    for (const Dependency &dependency : plan.dependenciesOf(instruction))
-      out << ", after " << dependency.threadBlock << ":" << dependency.instruction;
-    std::string where = describeLocation(plan, instruction.location);
-    out << (where.empty() ? "" : "  // ") << where << "\n";
-    if (notes)
-      out << "       " << notes->ofInstruction(index) << "\n";
-  }
+    head += " " + notes->ofBlock(rank.firstThreadBlock + number);
+  out << wrapped(head, 4) << "\n";
+  for (uint32_t position = 0; position < block.numInstructions; ++position)
+    printInstruction(plan, out, block.firstInstruction + position, position, notes);
 }
 
 void printRank(const Plan &plan, std::ostream &out, uint32_t rank, const PrintOptions &options) {

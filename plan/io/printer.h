@@ -36,8 +36,10 @@ public:
   virtual ~PlanNotes() = default;
   /// Of Plan::threadBlocks[index], behind its number.
   virtual std::string ofBlock(uint32_t index) const = 0;
-  /// Of Plan::instructions[index], on a line of its own.
+  /// Of Plan::instructions[index], on the line below it, behind its place in the source.
   virtual std::string ofInstruction(uint32_t index) const = 0;
+  /// Likewise, on a further line; "" for none.
+  virtual std::string ofWaits(uint32_t index) const = 0;
 };
 
 struct PrintOptions {
@@ -46,8 +48,9 @@ struct PrintOptions {
   const PlanNotes *notes = nullptr;
 };
 
-/// Writes the plan's head and its thread blocks, an instruction a line. The plan's indices must be
-/// in range.
+/// Writes the plan's head and its thread blocks: of each instruction what it does, and below, where
+/// it comes from and what the notes say. Lines have at most 80 columns, but for words that are
+/// longer. The plan's indices must be in range.
 void printPlan(const Plan &plan, std::ostream &out, const PrintOptions &options = {});
 
 } // namespace occl::plan

@@ -64,26 +64,59 @@ TEST(Printer, PrintsRanks) {
   std::ostringstream one, all;
   printPlan(plan, one, {.rank = 1});
   EXPECT_EQ(one.str(),
-            "plan two_shot_allreduce: allreduce for 2 ranks, 2 chunks a part, protocol Simple, "
-            "depth 2\n"
-            "valid out of place and in place, for counts that 2 divides, not for averages; "
-            "source hash 0123456789abcdef\n"
+            "plan two_shot_allreduce: allreduce for 2 ranks, 2 chunks a part, protocol\n"
+            "  Simple, depth 2\n"
+            "valid out of place and in place, for counts that 2 divides, not for averages;\n"
+            "  source hash 0123456789abcdef\n"
             "  ranks = 2\n"
             "rank 1: input 2, output 2, scratch 0 chunks\n"
             "  thread block 0:\n"
-            "    0: send input[0] -> rank 0 (channel 0)  // two_shot_allreduce.coll:3:5\n"
+            "    0: send input[0] -> rank 0 (channel 0)\n"
+            "       at two_shot_allreduce.coll:3:5\n"
             "  thread block 1:\n"
-            "    0: recvReduceCopy rank 0 (channel 0) + input[1] -> output[1], final  // "
-            "two_shot_allreduce.coll:4:5\n"
+            "    0: recvReduceCopy rank 0 (channel 0) + input[1] -> output[1], final\n"
+            "       at two_shot_allreduce.coll:4:5\n"
             "  thread block 2:\n"
-            "    0: send output[1] -> rank 0 (channel 1), after 1:0  // "
-            "two_shot_allreduce.coll:5:5\n"
+            "    0: send output[1] -> rank 0 (channel 1), after 1:0\n"
+            "       at two_shot_allreduce.coll:5:5\n"
             "  thread block 3:\n"
-            "    0: recv rank 0 (channel 1) -> output[0], after 0:0  // "
-            "two_shot_allreduce.coll:6:5\n");
+            "    0: recv rank 0 (channel 1) -> output[0], after 0:0\n"
+            "       at two_shot_allreduce.coll:6:5\n");
   printPlan(plan, all);
   EXPECT_NE(all.str().find("rank 0: input"), std::string::npos);
   EXPECT_NE(all.str().find("rank 1: input"), std::string::npos);
+}
+
+class SameNotes : public PlanNotes {
+public:
+  std::string ofBlock(uint32_t) const override { return "of the block"; }
+  std::string ofInstruction(uint32_t) const override { return "of the instruction"; }
+  std::string ofWaits(uint32_t index) const override {
+    return index == 0
+               ? ""
+               : "of waits that take so many words that they have no room in one line of eighty";
+  }
+};
+
+TEST(Printer, notes_standBelowTheirInstruction) {
+  Plan plan = testing::twoShotAllReduce(2);
+  plan.instructions[1].location = kNoLocation;
+  std::ostringstream out;
+  const SameNotes notes;
+  printPlan(plan, out, {.rank = 0, .notes = &notes});
+  EXPECT_NE(out.str().find("  thread block 0: of the block\n"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("(channel 0)\n"
+                           "       at two_shot_allreduce.coll:3:5, of the instruction\n"
+                           "  thread block 1: of the block\n"),
+            std::string::npos)
+      << "no line for no waits:\n"
+      << out.str();
+  EXPECT_NE(out.str().find(
+                "\n       of the instruction\n"
+                "       of waits that take so many words that they have no room in one line of\n"
+                "         eighty\n"),
+            std::string::npos)
+      << out.str();
 }
 
 } // namespace

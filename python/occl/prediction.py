@@ -13,8 +13,9 @@ from ._errors import InternalError
 if TYPE_CHECKING:
     from .plan import Plan
 
-_LINE = re.compile(r"^\s+(?P<size>\d\S* \w+)\s+(?P<time>[\d.]+) (?P<unit>ns|us|ms|s)"
-                   r"\s+bound by (?P<bound>.*)$", re.MULTILINE)
+_LINE = re.compile(r"^ +a part +time +bound by\n"
+                   r" +\d\S* \w+ +(?P<time>[\d.]+) (?P<unit>ns|us|ms|s)"
+                   r" +(?P<bound>\S.*(?:\n {29}\S.*)*)$", re.MULTILINE)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -40,4 +41,4 @@ def predict(plan: Plan, size: int | str, topology: str | os.PathLike[str] | None
     if found is None:
         raise InternalError(f"occlc stats has printed something else than a prediction: {text}")
     seconds = float(found["time"]) * _SECONDS[found["unit"]]
-    return Prediction(seconds, found["bound"], text)
+    return Prediction(seconds, " ".join(found["bound"].split()), text)

@@ -79,7 +79,7 @@ std::optional<driver::CompileOptions> choose(const CompileCommand &command, std:
   std::optional<driver::AutotuneResult> result = driver::autotune(options, asked);
   if (!result)
     return std::nullopt;
-  chosen = result->text();
+  chosen = forTerminal(result->text());
   return options;
 }
 
@@ -144,7 +144,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
     return std::nullopt;
   // After the plan is known to be right, as the statistics are about it.
   if (command.stats) {
-    std::cerr << withNewline(compiler.verification().text()) << chosen;
+    std::cerr << forTerminal(compiler.verification().text()) << chosen;
     if (!printStats(*result.plan, compiler.topology(), command.prediction, std::cerr))
       return std::nullopt;
   }
@@ -193,7 +193,7 @@ int checkVersion(const CompileCommand &command, size_t &count) {
     return 1;
   if (!options->bytes)
     count = compiler.version().count;
-  std::cout << withNewline(compiler.verification().text()) << chosen;
+  std::cout << forTerminal(compiler.verification().text()) << chosen;
   return 0;
 }
 
@@ -233,7 +233,7 @@ int verify(const std::string &path) {
   plan::VerifyResult result;
   if (!readVerified(path, result))
     return 1;
-  std::cout << withNewline(result.text());
+  std::cout << forTerminal(result.text());
   return flushOutput();
 }
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char *kExamples = R"(Examples:
   occlc import ring.xml -o ring.plan.json
-  occlc import alltonext.xml --implements alltonext -D chunks=8 -o alltonext.plan.json
+  occlc import next.xml --implements alltonext -D chunks=8 -o next.plan.json
   occlc import allgather-dgx1.json -o allgather.plan.json
-  occlc import mine.xml --implements mine.coll:my_collective -D ranks=4 -o mine.plan.cbor)";
+  occlc import mine.xml --implements mine.coll:exchange -D ranks=4 -o mine.plan.cbor)";
 
 void printWarnings(const std::vector<interchange::Warning> &warnings,
                    const frontend::SourceManager &sources) {
@@ -51,7 +51,7 @@ int compileSynthesis(const ImportCommand &command) {
   std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
   if (!plan)
     return 1;
-  std::cerr << withNewline(compiler.verification().text());
+  std::cerr << forTerminal(compiler.verification().text());
   return writePlan(*plan, command.output);
 }
 
@@ -118,7 +118,7 @@ int importPlan(const ImportCommand &command) {
   driver::print(diagnostics, sources, diagnosticFormat());
   if (!plan)
     return 1;
-  std::cerr << withNewline(proved.text());
+  std::cerr << forTerminal(proved.text());
   return writePlan(*plan, command.output);
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/driver/Printing.h"
 #include "support/parallel.h"
 #include "support/suggestion.h"
+#include "tools/command_line/app.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
 #include "tools/occlc/options/words.h"
@@ -28,7 +29,7 @@ using namespace occl;
 
 constexpr const char *kExamples = R"(Examples:
   occlc compile ring.coll -D ranks=8 -o ring.plan.json
-  occlc compile ring.coll -D ranks=8 -o ring.plan.cbor --max-thread-blocks 2 --stats
+  occlc compile ring.coll -D ranks=8 -o ring.plan.cbor --instances 2 --stats
   occlc compile ring.coll -D ranks=4 --emit=dot | dot -Tsvg > ring.svg
   occlc check ring.coll -D ranks=8
   occlc import msccl_ring.xml -o ring.plan.json
@@ -36,7 +37,7 @@ constexpr const char *kExamples = R"(Examples:
   occlc fmt -i ring.coll
   occlc trace ring.plan.json --bytes 1MiB -o ring.trace.json
   occlc stats ring.plan.json --bytes 1MiB --bytes 64MiB
-Exit status: 0, 1 after an error in the input, 2 after an error in the command line.)";
+Exit status: 0, 1 after an error in the input, 2 after one in the command line.)";
 
 /// More gain nothing: much of a compilation is one thread's work.
 constexpr unsigned kMostThreads = 4;
@@ -126,6 +127,7 @@ int main(int argc, char **argv) {
   // May start this process again.
   tools::prepareHeap(argv);
   CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
+  tools::prepare(app);
   app.footer(kExamples);
   app.require_subcommand(1);
   app.fallthrough(); // what all commands have may stand behind them, too

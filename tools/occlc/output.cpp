@@ -2,6 +2,7 @@
 
 #include "compiler/driver/Printing.h"
 #include "plan/io/writer.h"
+#include "support/text/wrapped.h"
 #include "support/writable.h"
 
 #include <iostream>
@@ -38,10 +39,10 @@ int writePlan(const plan::Plan &plan, const std::string &path) {
   return flushOutput();
 }
 
-std::string withNewline(std::string text) {
+std::string forTerminal(std::string text) {
   if (text.empty() || text.back() != '\n')
     text += '\n';
-  return text;
+  return wrapped(text, 4);
 }
 
 } // namespace occl::tools

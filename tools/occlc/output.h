@@ -33,7 +33,8 @@ int reportWritten(const support::Status &status);
 /// Returns the exit status.
 int writePlan(const plan::Plan &plan, const std::string &path);
 
-/// The text with a line break at its end.
-std::string withNewline(std::string text);
+/// What was proved of a plan, or how its options were chosen, with a line break at its end and
+/// lines of at most 80 columns.
+std::string forTerminal(std::string text);
 
 } // namespace occl::tools

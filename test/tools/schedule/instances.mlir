@@ -2,7 +2,8 @@
 // MSCCLang keeps dependences within an instance, and so lets the sends of chunk 1 overtake the copy of both.
 // RUN: occlc check %s --instances 2 --max-thread-blocks 4 | FileCheck %s
 // RUN: occlc check %s --instances 3 --max-thread-blocks 8 --no-fuse --no-aggregate | FileCheck %s
-// CHECK: proved out of place: {{.*}} dependencies
+// CHECK: proved out of place:
+// CHECK: dependencies
 chunk.program "mixed" implements "allgather" ranks 2 attributes {in_place = false,
     input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 4, 4>, part_chunks = 2 : i32,
     scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 2>} {
