@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test python-test-all asan ubsan tsan sanitize check format reference
+.PHONY: help demo test view machines verbs torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore simulation mutate mutate-daemon fuzz install wheel package python-test python-test-all asan ubsan tsan sanitize check format reference abi
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -34,6 +34,7 @@ help:
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make check                 before a commit: layout, clang-tidy and names of what differs from the last one; FROM=<commit>, FROM=all"
 	@echo "make format                clang-format over the sources"
+	@echo "make abi                   packaging/abi.txt, what programs rely on, from library and headers of today"
 	@echo "make reference             docs/reference from the programs, passes, operations and results of today; the hashes of all plans"
 
 demo:
@@ -123,6 +124,11 @@ simulation:
 	@tools/setup.sh
 	@$(BAZEL) test //test/simulation:failure_test --test_env=OCCL_TEST_SCHEDULES=1000 --test_timeout=3600 --test_output=all
 	@$(BAZEL) test //test/simulation:bootstrap_test --test_env=OCCL_TEST_RANKS=2048 --test_timeout=3600 --test_output=all
+
+abi:
+	@tools/setup.sh
+	@$(BAZEL) build //packaging:abi
+	@install -m 644 $(BIN)/packaging/abi.txt.generated packaging/abi.txt
 
 reference:
 	@tools/setup.sh

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._errors import TimeoutError as TimeoutError
     from ._insight import CollectiveStats as CollectiveStats
     from ._insight import Stats as Stats
+    from ._library import library_version as library_version
     from ._running import Run as Run
     from ._running import run as run
     from ._transfers import group as group
@@ -61,6 +62,7 @@ _MODULES = {
                 "InternalError", "InvalidArgumentError", "InvalidPlanError", "LibraryError",
                 "MismatchError", "PeerFailedError", "Result", "SystemError", "TimeoutError"],
     "_insight": ["CollectiveStats", "Stats"],
+    "_library": ["library_version"],
     "_running": ["Run", "run"],
     "_transfers": ["group"],
     "communicator": ["Communicator", "init", "init_all"],

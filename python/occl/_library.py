@@ -22,6 +22,7 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 _P = c_void_p
 _PROTOTYPES: dict[str, list[object]] = {
+    "occlGetVersion": [POINTER(c_uint32), POINTER(c_uint32)],
     "occlPlanLoad": [c_char_p, POINTER(_P)],
     "occlPlanDestroy": [_P],
     "occlPlanQuery": [_P, POINTER(c_uint32), POINTER(c_char_p), POINTER(c_char_p)],
@@ -76,6 +77,7 @@ _PROTOTYPES: dict[str, list[object]] = {
     "occlCommGetCollectives": [_P, POINTER(c_uint64), c_size_t, POINTER(c_size_t)],
     "occlCommIsBusy": [_P, POINTER(c_int)],
     "occlCommReport": [_P, c_char_p, c_size_t, POINTER(c_size_t)],
+    "occlCommGetMetrics": [_P, c_char_p, c_char_p, c_size_t, POINTER(c_size_t)],
     "occlReportOnSignal": [c_int, c_char_p],
     "occlTraceStart": [_P, c_char_p],
     "occlTraceStop": [_P],
@@ -132,7 +134,28 @@ def _load() -> ctypes.CDLL:
     found.occlGetErrorString.argtypes = [c_int]
     found.occlCommGetLastError.restype = c_char_p
     found.occlCommGetLastError.argtypes = [c_void_p]
+    _check_version(_version_of(found), path)
     return found
+
+
+def _version_of(found: ctypes.CDLL) -> tuple[int, int]:
+    major, minor = c_uint32(), c_uint32()
+    found.occlGetVersion(major, minor)
+    return major.value, minor.value
+
+
+def _check_version(version: tuple[int, int], path: Path) -> None:
+    """The structures of the package are those of a library of its own version."""
+    from . import __version__
+
+    if version != tuple(int(part) for part in __version__.split(".")[:2]):
+        raise LibraryError(f"{path} is OCCL {version[0]}.{version[1]}, this package is "
+                           f"{__version__}: install both of one version, or unset OCCL_LIBRARY")
+
+
+def library_version() -> tuple[int, int]:
+    """Of the library, major and minor: those of `__version__`. LibraryError if there is none."""
+    return _version_of(library())
 
 
 def check(result: int) -> None:

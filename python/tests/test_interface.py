@@ -75,6 +75,14 @@ def test_functions_have_as_many_arguments_as_in_the_headers():
     assert bound == declared
 
 
+def test_a_library_of_another_version_is_refused(monkeypatch):
+    assert occl.library_version() == tuple(map(int, occl.__version__.split(".")[:2]))
+    monkeypatch.setattr(_library, "_loaded", None)
+    monkeypatch.setattr(occl, "__version__", "7.3.1")
+    with pytest.raises(occl.LibraryError, match=r"is OCCL \d+\.\d+, this package is 7\.3\.1"):
+        occl.library_version()
+
+
 def test_every_name_is_there_and_said():
     for name in occl.__all__:
         assert getattr(occl, name).__doc__, name

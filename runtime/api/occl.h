@@ -271,8 +271,12 @@ OCCL_API occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory)
 /* NULL is nothing to do. */
 OCCL_API occlResult_t occlMemFree(occlComm_t comm, void *memory);
 
-/* --- Errors. Counters, reports and traces are in occl_insight.h. */
+/* --- Versions and errors. Counters, reports and traces are in occl_insight.h. */
 
+/* The version of the library that is loaded, where this header's is OCCL_VERSION_MAJOR and
+ * OCCL_VERSION_MINOR. Until 1.0 a program needs the library of the version that it was compiled
+ * with. occlInvalidArgument, with nothing written, if a pointer is NULL. */
+OCCL_API occlResult_t occlGetVersion(uint32_t *major, uint32_t *minor);
 OCCL_API const char *occlGetErrorString(occlResult_t result);
 /* Of the last call of this thread that did not return occlSuccess; valid until the thread's next
  * such call. */

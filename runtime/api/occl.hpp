@@ -44,6 +44,20 @@ inline void check(occlResult_t result) {
     throw Error(result);
 }
 
+/// Of the library that is loaded, or that a program was compiled with.
+struct Version {
+  uint32_t major = 0, minor = 0;
+  bool operator==(const Version &) const = default;
+};
+
+inline constexpr Version kHeaderVersion{OCCL_VERSION_MAJOR, OCCL_VERSION_MINOR};
+
+inline Version libraryVersion() {
+  Version version;
+  check(occlGetVersion(&version.major, &version.minor));
+  return version;
+}
+
 /// A plan read from a file and verified. Copies share it. Thread safety: any.
 class Plan {
 public:
@@ -417,6 +431,18 @@ public:
     std::string text(length + 1, '\0');
     check(occlCommReport(handle(), text.data(), text.size(), &length));
     text.resize(std::min(length, text.size() - 1));
+    return text;
+  }
+  /// The counters of this rank in the text format of Prometheus, with these further labels, as
+  /// job="train". Throws Error (occlInvalidArgument) if they are none.
+  std::string metrics(const std::string &labels = "") const {
+    std::string text;
+    size_t length = 4096;
+    do {
+      text.resize(length + 1);
+      check(occlCommGetMetrics(handle(), labels.c_str(), text.data(), text.size(), &length));
+    } while (length >= text.size());
+    text.resize(length);
     return text;
   }
 

@@ -98,6 +98,15 @@ OCCL_API occlResult_t occlCommIsBusy(occlComm_t comm, int *isBusy);
 OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity,
                                      size_t *length);
 
+/* The counters of this rank in the text format of Prometheus, to be served by HTTP or written into a
+ * file for node_exporter: docs/insight.md has the names. labels: what all of them have beside
+ * `rank` and `size`, as job="train",host="a" with the format's escapes, or NULL; what is no such
+ * list is occlInvalidArgument. Text into buffer (always terminated), its full length without the
+ * terminator into *length, which may be NULL; counters go on meanwhile, so a later text may be
+ * longer. Waits for no other rank. */
+OCCL_API occlResult_t occlCommGetMetrics(occlComm_t comm, const char *labels, char *buffer,
+                                         size_t capacity, size_t *length);
+
 /* From now on the signal makes the process write the reports of all its communicators, present and
  * future, to the file `path`, or to standard error if it is NULL: %r in path is the rank, %p the
  * process. A handler that was there before is called as well. OCCL_REPORT_SIGNAL (USR1, say) and

@@ -183,7 +183,7 @@ TEST(PlanRun, printsStatisticsAndWritesOneTrace) {
     EXPECT_EQ(result.status, 0) << result.output;
     for (const char *rank : {"OCCL: rank 0 of 3: ", "OCCL: rank 1 of 3: ", "OCCL: rank 2 of 3: "})
       EXPECT_TRUE(contains(result, rank)) << result.output;
-    EXPECT_TRUE(contains(result, "stats.plan.json' (id 1): ")) << result.output;
+    EXPECT_TRUE(contains(result, "stats.plan.json' (id 1):\n")) << result.output;
     std::ifstream file(trace);
     nlohmann::json events = nlohmann::json::parse(file)["traceEvents"];
     std::map<int, int> instructions;

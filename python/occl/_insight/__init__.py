@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _abi, _library
 from .._core import Core
-from .._errors import InvalidArgumentError
 from . import metrics
 
 
@@ -59,14 +59,8 @@ class Insight(Core):
     def report(self) -> str:
         """Who waits for whom, now, down to the source line. Asks the other ranks, and gives those
         that do not answer up to 50 ms, those of other machines up to 200 ms."""
-        length = ctypes.c_size_t(4096)
-        with self._using():
-            while True:
-                text = ctypes.create_string_buffer(length.value + 1)
-                _library.check(_library.library().occlCommReport(
-                    self._handle, text, len(text), ctypes.byref(length)))
-                if length.value < len(text):
-                    return text.value.decode(errors="replace")
+        library = _library.library()
+        return self._text(lambda *room: library.occlCommReport(self._handle, *room))
 
     def stats(self) -> Stats:
         """This rank's counters since its start."""
@@ -85,38 +79,30 @@ class Insight(Core):
             _library.check(library.occlCollectiveGetStats(self._handle, number, whole))
             _library.check(library.occlCollectiveGetBlockStats(
                 self._handle, number, _abi.ALL_BLOCKS, blocks))
-        waits = {why: blocks.waitNs[i] * 1e-9 for i, why in enumerate(_abi.WAIT_REASONS)}
+        waits = {why: blocks.waitNs[i] / 1e9 for i, why in enumerate(_abi.WAIT_REASONS)}
         return CollectiveStats(
-            whole.submitted, whole.completed, whole.failed, whole.startNs * 1e-9,
-            whole.announceNs * 1e-9, whole.finishNs * 1e-9, whole.longestFinishNs * 1e-9,
-            blocks.runningNs * 1e-9, waits, blocks.preemptions, blocks.slices, blocks.bytesSent,
+            whole.submitted, whole.completed, whole.failed, whole.startNs / 1e9,
+            whole.announceNs / 1e9, whole.finishNs / 1e9, whole.longestFinishNs / 1e9,
+            blocks.runningNs / 1e9, waits, blocks.preemptions, blocks.slices, blocks.bytesSent,
             blocks.bytesReceived, whole.numBlocks)
 
     def metrics(self, **labels: Any) -> str:
         """Counters in Prometheus' text format, for an HTTP handler or a file of
         node_exporter's: names begin with `occl_`, and labels are `rank`, `size`, these, and of a
         sequence its `id`, which is 'calls' for those that have none."""
-        metrics.check_labels(labels)
-        sequences = {}
-        for number in self._sequences():
-            try:
-                sequences["calls" if number == _abi.CALLS else str(number)] = (
-                    self.collective_stats(number))
-            except InvalidArgumentError:  # forgotten meanwhile
-                continue
-        return metrics.exposition(self.stats(), sequences,
-                                   {"rank": self.rank, "size": self.size, **labels})
+        library, wanted = _library.library(), metrics.label_list(labels).encode()
+        return self._text(lambda *room: library.occlCommGetMetrics(self._handle, wanted, *room))
 
-    def _sequences(self) -> list[int]:
-        """The ids of which there are counters."""
-        count = ctypes.c_size_t(64)
+    def _text(self, call: Callable[..., int]) -> str:
+        """What a function writes into a buffer of a capacity, both of which it gets, beside where
+        the length of the whole goes."""
+        length = ctypes.c_size_t(4096)
         with self._using():
             while True:
-                ids = (ctypes.c_uint64 * count.value)()
-                _library.check(_library.library().occlCommGetCollectives(
-                    self._handle, ids, len(ids), ctypes.byref(count)))
-                if count.value <= len(ids):
-                    return list(ids[:count.value])
+                text = ctypes.create_string_buffer(length.value + 1)
+                _library.check(call(text, len(text), ctypes.byref(length)))
+                if length.value < len(text):
+                    return text.value.decode(errors="replace")
 
     def failure(self) -> str:
         """Why the communicator has failed: collective, rank, instruction and source line. '' if it

@@ -1,4 +1,4 @@
-// Results and error texts of the C interface, whose numbers are those of the runtime.
+// Results and error texts of the C interface, whose numbers are those of the runtime; its version.
 #include "runtime/api/capi/error.h"
 
 #include "runtime/base/data_type.h"
@@ -71,6 +71,14 @@ std::chrono::milliseconds timeoutOf(uint32_t timeoutMs) {
 }
 
 } // namespace occl::communicator
+
+occlResult_t occlGetVersion(uint32_t *major, uint32_t *minor) {
+  if (!major || !minor)
+    return occl::communicator::reportInvalid("occlGetVersion", "major and minor must not be NULL");
+  *major = OCCL_VERSION_MAJOR;
+  *minor = OCCL_VERSION_MINOR;
+  return occlSuccess;
+}
 
 const char *occlGetLastError(void) { return occl::communicator::lastError().c_str(); }
 

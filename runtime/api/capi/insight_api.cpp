@@ -1,6 +1,8 @@
 // Ranks, sizes, statistics, reports and traces of communicators.
+#include "runtime/api/capi/counters.h"
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
+#include "runtime/api/metrics/metrics_text.h"
 #include "runtime/api/occl_insight.h"
 #include "runtime/observe/report/report_signal.h"
 
@@ -8,7 +10,10 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 using namespace occl;
 using namespace occl::communicator;
@@ -50,6 +55,36 @@ void fill(occlStats_t &to, const cuda::RankCounts &from) {
   to.meanQueueLength =
       from.visits == 0 ? 0
                        : static_cast<double>(from.queueLengths) / static_cast<double>(from.visits);
+}
+
+occlStats_t statsOf(occlComm &comm) {
+  occlStats_t stats{};
+  if (comm.gpu)
+    fill(stats, comm.gpu->totals());
+  else
+    fill(stats, comm.daemon->stats(), comm.daemon->device()->stats);
+  return stats;
+}
+
+std::vector<SequenceCounters> countersOf(occlComm &comm) {
+  std::vector<SequenceCounters> all;
+  for (uint64_t id : comm.sequences()) {
+    SequenceCounters &counters = all.emplace_back();
+    counters.id = id;
+    if (!readStats(comm, id, counters.collective).ok() ||
+        !readBlockStats(comm, id, OCCL_ALL_BLOCKS, counters.blocks).ok())
+      all.pop_back(); // forgotten meanwhile
+  }
+  return all;
+}
+
+/// As much of the text as there is room for, terminated, unless there is no room at all; the length
+/// of the whole, so that the caller sees whether it was cut.
+void copyOut(const std::string &text, char *buffer, size_t capacity, size_t *length) {
+  if (length)
+    *length = text.size();
+  if (capacity != 0)
+    buffer[text.copy(buffer, capacity - 1)] = '\0';
 }
 
 } // namespace
@@ -97,11 +132,7 @@ occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
     return reportInvalid("occlCommGetStats",
                          "comm and stats must not be NULL, and stats->size must be set");
   return guarded("occlCommGetStats", comm, [&]() -> Status {
-    occlStats_t known{};
-    if (comm->gpu)
-      fill(known, comm->gpu->totals());
-    else
-      fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
+    occlStats_t known = statsOf(*comm);
     // An older caller's struct has room for the first fields only.
     known.size = std::min(stats->size, sizeof known);
     std::memcpy(stats, &known, known.size);
@@ -123,13 +154,23 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
     return reportInvalid("occlCommReport",
                          "comm must not be NULL, nor buffer unless capacity is 0");
   return guarded("occlCommReport", comm, [&]() -> Status {
-    std::string text = comm->report();
-    // The whole text's length, so the caller sees whether it was cut.
-    if (length)
-      *length = text.size();
-    if (capacity != 0)
-      // As much as there is room for, and always terminated.
-      buffer[text.copy(buffer, capacity - 1)] = '\0';
+    copyOut(comm->report(), buffer, capacity, length);
+    return {};
+  });
+}
+
+occlResult_t occlCommGetMetrics(occlComm_t comm, const char *labels, char *buffer, size_t capacity,
+                                size_t *length) {
+  if (!comm || (!buffer && capacity != 0))
+    return reportInvalid("occlCommGetMetrics",
+                         "comm must not be NULL, nor buffer unless capacity is 0");
+  return guarded("occlCommGetMetrics", comm, [&]() -> Status {
+    const std::string_view given = labels ? labels : "";
+    if (const std::string why = whyNoLabels(given); !why.empty())
+      return {StatusCode::InvalidArgument, "occlCommGetMetrics: " + why};
+    copyOut(metricsText(comm->daemon->rank(), comm->daemon->numRanks(), statsOf(*comm),
+                        countersOf(*comm), given),
+            buffer, capacity, length);
     return {};
   });
 }

@@ -1,5 +1,7 @@
-// OCCL_STATS as a table with a line for each collective.
+// OCCL_STATS as a table with three lines for each collective: name, numbers, waits.
 #include "runtime/api/capi/stats_text.h"
+
+#include "support/text/wrapped.h"
 
 #include <array>
 #include <cstdio>
@@ -37,15 +39,17 @@ std::string describeBlockWaits(const occlBlockStats_t &blocks, uint64_t times) {
 
 std::string describeStats(uint32_t rank, uint32_t numRanks,
                           const std::vector<NamedStats> &collectives) {
+  constexpr size_t kIndent = 6;
   // Names are of any length and stay out of the fixed buffer.
   char line[512];
-  std::snprintf(line, sizeof line,
-                "OCCL: rank %u of %u: means over the invocations; waits are sums over the thread "
-                "blocks, their number in brackets\n"
-                "%8s %10s %10s %10s %10s %9s %9s %9s %9s  %s\n",
-                rank, numRanks, "times", "total us", "start us", "annce us", "run us", "visits",
-                "preempted", "slices", "queue", "collective: waits");
-  std::string text = line;
+  std::snprintf(line, sizeof line, "%7s%10s%10s%10s%10s%8s%10s%8s%7s\n", "times", "total us",
+                "start us", "peers us", "run us", "visits", "preempted", "slices", "queue");
+  std::string text =
+      wrapped("OCCL: rank " + std::to_string(rank) + " of " + std::to_string(numRanks) +
+                  ": means over the invocations; waits are sums over the thread blocks, their "
+                  "number in brackets\n",
+              kIndent) +
+      line;
   for (const NamedStats &stats : collectives) {
     const occlCollectiveStats_t &collective = stats.collective;
     const occlBlockStats_t &blocks = stats.blocks;
@@ -53,13 +57,14 @@ std::string describeStats(uint32_t rank, uint32_t numRanks,
     uint64_t times = collective.completed;
     if (collective.submitted == 0)
       continue;
-    std::snprintf(line, sizeof line, "%8llu %10.1f %10.1f %10.1f %10.1f %9.1f %9.1f %9.1f %9.1f  ",
+    std::snprintf(line, sizeof line, "%7llu%10.1f%10.1f%10.1f%10.1f%8.1f%10.1f%8.1f%7.1f\n",
                   static_cast<unsigned long long>(times), micros(collective.finishNs, times),
                   micros(collective.startNs, times), micros(collective.announceNs, times),
                   micros(blocks.runningNs, times), perInvocation(blocks.contextLoads, times),
                   perInvocation(blocks.preemptions, times), perInvocation(blocks.slices, times),
                   perInvocation(collective.queueLengths, times));
-    text += line + stats.name + ": " + describeBlockWaits(blocks, times) + "\n";
+    text += stats.name + ":\n" + line +
+            wrapped("      waits: " + describeBlockWaits(blocks, times) + "\n", kIndent + 7);
   }
   return text;
 }

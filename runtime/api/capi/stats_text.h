@@ -14,8 +14,9 @@ struct NamedStats {
   occlBlockStats_t blocks{}; // of all thread blocks together
 };
 
-/// A line a collective that was submitted at all, with means over its invocations, under a headline
-/// with the rank and the unit of each column.
+/// Of each collective that was submitted at all its name, means over its invocations, and waits,
+/// under a head with the rank and the unit of each column. Lines have at most 80 columns, but for
+/// words that are longer.
 std::string describeStats(uint32_t rank, uint32_t numRanks,
                           const std::vector<NamedStats> &collectives);
 

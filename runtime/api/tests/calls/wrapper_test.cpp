@@ -227,6 +227,15 @@ TEST(Wrapper, AnErrorOfTheLibraryIsThrownWithItsText) {
   EXPECT_NE(thrown.find("is for 3 ranks"), std::string::npos) << thrown;
 }
 
+TEST(Wrapper, versionOfTheLibrary_isThatOfTheHeader) {
+  EXPECT_EQ(libraryVersion(), kHeaderVersion);
+  uint32_t number = 7;
+  EXPECT_EQ(occlGetVersion(&number, nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlGetVersion(nullptr, &number), occlInvalidArgument);
+  EXPECT_EQ(number, 7u) << "is not written";
+  EXPECT_NE(std::string(occlGetLastError()).find("occlGetVersion"), std::string::npos);
+}
+
 std::set<std::string> threadsOfThisProcess() {
   std::set<std::string> threads;
   for (const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))

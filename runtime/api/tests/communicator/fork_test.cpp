@@ -201,6 +201,8 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
       {"occlCommGetCollectives", [=] { return occlCommGetCollectives(comm, nullptr, 0, &length); }},
       {"occlCommIsBusy", [=] { return occlCommIsBusy(comm, &isBusy); }},
       {"occlCommReport", [=] { return occlCommReport(comm, nullptr, 0, &length); }},
+      {"occlCommGetMetrics",
+       [=] { return occlCommGetMetrics(comm, nullptr, nullptr, 0, &length); }},
       {"occlTraceStart", [=] { return occlTraceStart(comm, "/dev/null"); }},
       {"occlTraceStop", [=] { return occlTraceStop(comm); }},
   };

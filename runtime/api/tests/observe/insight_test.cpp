@@ -196,6 +196,39 @@ TEST(Counters, RefuseWhatIsNotThere) {
   EXPECT_EQ(ids[0], kId);
 }
 
+TEST(Metrics, ofARank_areItsCounters) {
+  Ranks ranks(2);
+  Job job(kId, handleOf(plan::testing::oneShotAllReduce(2)), 100);
+  occlRequest_t requests[2];
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_EQ(job.submit(ranks[r], r, &requests[r]), occlSuccess) << occlGetLastError();
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_EQ(occlWait(ranks[r], requests[r]), occlSuccess) << occlGetLastError();
+  size_t length = 0;
+  ASSERT_EQ(occlCommGetMetrics(ranks[1], "job=\"a\"", nullptr, 0, &length), occlSuccess);
+  std::string text(length + 1, 'x');
+  ASSERT_EQ(occlCommGetMetrics(ranks[1], "job=\"a\"", text.data(), text.size(), nullptr),
+            occlSuccess);
+  const std::string labels = "{rank=\"1\",size=\"2\",job=\"a\"";
+  for (const std::string &line :
+       {"occl_completed_total" + labels + ",id=\"" + std::to_string(kId) + "\"} 1\n",
+        "occl_bytes_sent_total" + labels + ",id=\"" + std::to_string(kId) + "\"} " +
+            std::to_string(blocksOf(ranks[1], OCCL_ALL_BLOCKS).bytesSent) + "\n",
+        "occl_restarts_total" + labels + "} "})
+    EXPECT_NE(text.find("\n" + line), std::string::npos) << line << "is not in\n" << text;
+  EXPECT_EQ(text.find("id=\"calls\""), std::string::npos) << "there was no occlCall";
+
+  char part[8];
+  ASSERT_EQ(occlCommGetMetrics(ranks[1], nullptr, part, sizeof part, &length), occlSuccess);
+  EXPECT_STREQ(part, "# HELP ") << "terminated where it is cut";
+  EXPECT_GT(length, sizeof part);
+  EXPECT_EQ(occlCommGetMetrics(ranks[1], "rank=\"7\"", nullptr, 0, &length), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("'rank' is no name for a label"),
+            std::string::npos);
+  EXPECT_EQ(occlCommGetMetrics(ranks[1], nullptr, nullptr, 1, &length), occlInvalidArgument);
+  EXPECT_EQ(occlCommGetMetrics(nullptr, nullptr, nullptr, 0, &length), occlInvalidArgument);
+}
+
 TEST(Report, NamesInstructionSourceAndWhoHasNotSubmitted) {
   Ranks ranks(3);
   Job job(kId, handleOf(plan::testing::oneShotAllReduce(3)), 10);
