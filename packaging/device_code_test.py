@@ -46,7 +46,7 @@ def fatbins(code: bytes) -> list[set[tuple[int, int]]]:
 
 def said_by(doctor: str) -> set[tuple[int, int]]:
     out = subprocess.run([doctor], capture_output=True, text=True).stdout
-    line = next(line for line in out.splitlines() if "code for GPUs" in line)
+    line = " ".join(re.search(r".* code for GPUs .*(?:\n {30}.*)*", out)[0].split())
     if "none" in line:
         return set()
     said = set()

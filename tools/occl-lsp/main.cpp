@@ -1,4 +1,5 @@
 // occl-lsp: a language server for .coll files, on standard input and output.
+#include "tools/command_line/app.h"
 #include "tools/occl-lsp/protocol/connection.h"
 #include "tools/occl-lsp/server.h"
 
@@ -12,8 +13,10 @@
 namespace {
 
 constexpr const char *kFooter =
-    R"(An editor starts it; docs/editors.md says how. It speaks the Language Server Protocol 3.17 in UTF-16 columns.
-Exit status: 0 after 'shutdown' and 'exit', 1 if the client ends without, 2 after an error in the command line.)";
+    R"(An editor starts it; docs/editors.md says how. It speaks the Language Server
+Protocol 3.17 in UTF-16 columns.
+Exit status: 0 after 'shutdown' and 'exit', 1 if the client ends without, 2
+after an error in the command line.)";
 
 int serve() {
   std::signal(SIGPIPE, SIG_IGN); // a client that is gone is noticed at the end of its stream
@@ -38,6 +41,7 @@ int main(int argc, char **argv) {
       "Tells editors about .coll files: errors while typing, types and places, definitions, "
       "completion, layout, plans.",
       "occl-lsp");
+  occl::tools::prepare(app);
   app.footer(kFooter);
   // --stdio is accepted because most clients pass it.
   bool isVerbose = false, isStdio = true;

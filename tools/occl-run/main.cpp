@@ -1,3 +1,4 @@
+#include "tools/command_line/app.h"
 #include "tools/command_line/number.h"
 #include "tools/occl-run/elements.h"
 #include "tools/occl-run/hosts/agent.h"
@@ -20,13 +21,13 @@ namespace {
 
 constexpr const char *kExamples =
     "Examples:\n"
-    "  occl-run -n 8 ./train --epochs 3        8 processes; occlCommInitFromEnv joins them\n"
-    "  occl-run -n 2 --tag-output -- date      \"[0] \" or \"[1] \" before every line\n"
-    "  occl-run --plan ring.plan.json          the plan on random data, checked and timed\n"
-    "  occl-run --plan ring.plan.json --count 10007 --type half --op max --in-place --threads\n"
+    "  occl-run -n 8 ./train --epochs 3    8 processes; occlCommInitFromEnv joins them\n"
+    "  occl-run -n 2 --tag-output -- date  \"[0] \" or \"[1] \" before every line\n"
+    "  occl-run --plan ring.plan.json      the plan on random data, checked and timed\n"
+    "  occl-run --plan ring.plan.json --count 10007 --type half --op max --threads\n"
     "  occl-run --plan ring.plan.json --stats --trace ring.trace.json\n"
-    "  occl-run --hosts a,b -n 4 ./train       two ranks on each of two machines, by ssh\n"
-    "  kill -USR1 <occl-run's process>         every rank says what it waits for";
+    "  occl-run --hosts a,b -n 4 ./train   two ranks on each of two machines, by ssh\n"
+    "  kill -USR1 <occl-run's process>     every rank says what it waits for";
 
 struct Options {
   uint32_t numRanks = 0, graceMs = 5000;
@@ -192,6 +193,7 @@ int main(int argc, char **argv) {
   if (argc == 2 && std::string_view(argv[1]) == occl::run::kAgentWord)
     return occl::run::runAgent();
   CLI::App app("Starts a program, or runs a plan, as the ranks of a job.", "occl-run");
+  occl::tools::prepare(app);
   app.footer(kExamples);
   Options options;
   addOptions(app, options);

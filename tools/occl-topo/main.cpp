@@ -1,4 +1,5 @@
 // occl-topo, `occl topo`: writes what this machine is as a topology.
+#include "tools/command_line/app.h"
 #include "tools/occl-topo/cpus.h"
 #include "tools/occl-topo/gpus.h"
 #include "tools/occl-topo/topo_text.h"
@@ -55,9 +56,10 @@ int write(const std::string &text, const std::string &path) {
 
 int main(int argc, char **argv) {
   CLI::App app{"Writes what this machine is as a topology for occlc --topology (docs/topology.md): "
-               "its NVIDIA\n"
+               "its NVIDIA "
                "GPUs and their links by NVML, or without GPUs its cores and memories by hwloc.",
                "occl topo"};
+  occl::tools::prepare(app);
   std::string output = "-", name = "this_machine";
   bool isHost = false;
   app.add_option("-o,--output", output, "the file to write; - is standard output")
@@ -65,12 +67,11 @@ int main(int argc, char **argv) {
   app.add_option("--name", name, "of the topology")->capture_default_str();
   app.add_flag("--host", isHost,
                "ranks are processes on this machine's cores, whatever GPUs it has");
-  app.footer(
-      "hwloc's environment counts: HWLOC_XMLFILE (as lstopo writes it) and HWLOC_FSROOT name the\n"
-      "record of another machine, of which cores and memories are taken: use --host.\n"
-      "Exit status: 0; 1 if the machine or the file cannot be read or written; 2 after an error "
-      "in\n"
-      "this command line.");
+  app.footer("hwloc's environment counts: HWLOC_XMLFILE (as lstopo writes it) and\n"
+             "HWLOC_FSROOT name the record of another machine, of which cores and memories\n"
+             "are taken: use --host.\n"
+             "Exit status: 0; 1 if the machine or the file cannot be read or written; 2 after\n"
+             "an error in this command line.");
   // The name becomes a word of the file, which has to be readable.
   try {
     app.parse(argc, argv);

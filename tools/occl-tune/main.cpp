@@ -1,5 +1,6 @@
 // occl-tune, `occl tune`: measures the library's plans on this machine and writes a plan table.
 #include "support/writable.h"
+#include "tools/command_line/app.h"
 #include "tools/occl-tune/measure.h"
 
 #include <CLI/CLI.hpp>
@@ -186,9 +187,10 @@ int writeTable(const Options &options) {
 
 int main(int argc, char **argv) {
   CLI::App app{
-      "Measures the plans that the library has for collectives on this machine, with a process\n"
+      "Measures the plans that the library has for collectives on this machine, with a process "
       "for each rank, and writes a plan table (docs/tools.md) that OCCL_PLAN_TABLE names.",
       "occl tune"};
+  tools::prepare(app);
   Options options;
   // All collectives that the library has plans for.
   for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
@@ -207,10 +209,10 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("-o,--output", options.output, "the table; - is standard output")
       ->capture_default_str();
-  app.footer(
-      "Of plans that are as fast, to 5 %, the library's own choice stays. Nothing else should run\n"
-      "meanwhile. Exit status: 0; 1 if something cannot be measured or written; 2 after an error\n"
-      "in this command line.");
+  app.footer("Of plans that are as fast, to 5 %, the library's own choice stays. Nothing else\n"
+             "should run meanwhile.\n"
+             "Exit status: 0; 1 if something cannot be measured or written; 2 after an error\n"
+             "in this command line.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

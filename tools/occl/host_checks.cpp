@@ -145,6 +145,17 @@ void checkAccess(Report &report) {
                "occlMemAlloc. See kernel.yama.ptrace_scope, and the capabilities of containers");
 }
 
+/// "64 KiB of locked memory" if that is little for a network that reads and writes buffers itself;
+/// else "". The system bounds it for all users but root.
+std::string littleLockedMemory() {
+  constexpr rlim_t kEnough = 64 << 20;
+  rlimit locked = {};
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  if (locked.rlim_cur >= kEnough || geteuid() == 0)
+    return "";
+  return fmt::format("{} KiB of locked memory", locked.rlim_cur >> 10);
+}
+
 /// Of several machines.
 void checkRdma(Report &report) {
   const net::RdmaPorts &found = net::rdmaPorts();
@@ -156,15 +167,13 @@ void checkRdma(Report &report) {
       ports += (ports.empty() ? "" : ", ") + port.text();
       ++numPorts;
     }
-  rlimit locked = {};
-  getrlimit(RLIMIT_MEMLOCK, &locked);
+  const std::string little = littleLockedMemory();
   if (numPorts == 0)
     report.add(Finding::Good, "RDMA",
                "none, so other machines are reached over TCP: " + found.whyNone);
-  else if (locked.rlim_cur < (64 << 20) && geteuid() != 0)
-    // Memory that a network card accesses is locked; root has no limit.
-    report.add(Finding::Limited, "RDMA",
-               fmt::format("{}; {} KiB of locked memory", ports, locked.rlim_cur >> 10),
+  else if (!little.empty())
+    // Memory that a network card accesses is locked.
+    report.add(Finding::Limited, "RDMA", ports + "; " + little,
                "each rank of another machine takes 1.6 MiB, and what is much used is locked, too: "
                "raise the limit (ulimit -l), best to unlimited");
   else
@@ -221,9 +230,15 @@ void checkNetworkPlugin(Report &report) {
     for (const net::NcclNetDevice &device : (*opened)->devices)
       devices += fmt::format("{}{} ({} Mbit/s)", devices.empty() ? "" : ", ",
                              device.properties.name, device.properties.speed);
-    report.add(Finding::Good, "network plugin",
-               fmt::format("{} version {}: {}", (*opened)->plugin.name, (*opened)->plugin.version,
-                           devices));
+    const std::string state = fmt::format("{} version {}: {}", (*opened)->plugin.name,
+                                          (*opened)->plugin.version, devices);
+    // Plugins register buffers, which most of them lock: those of RDMA and of libfabric.
+    if (const std::string little = littleLockedMemory(); !little.empty())
+      report.add(Finding::Limited, "network plugin", state + "; " + little,
+                 "buffers that a network reads itself are locked: raise the limit (ulimit -l), "
+                 "best to unlimited");
+    else
+      report.add(Finding::Good, "network plugin", state);
   }
 }
 

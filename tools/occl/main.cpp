@@ -25,7 +25,7 @@ Commands, each with its own --help:
   lsp       tells editors about .coll files: occl-lsp
   doctor    says what of this machine OCCL can use, and what is in its way
   topo      writes what this machine is as a topology for occlc
-  tune      measures the library's plans here, and writes which serves which size
+  tune      measures the library's plans here, and writes a plan table
 
   --version  of OCCL
 

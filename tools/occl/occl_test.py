@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-OCCL, PROGRAM, NETWORK_PLUGIN = (os.path.abspath(path) for path in sys.argv[1:4])
+OCCL, PROGRAM, NETWORK_PLUGIN, OTHER_VERSION = (os.path.abspath(path) for path in sys.argv[1:5])
 NOTICE = "has made no NCCL communicator"
 
 
@@ -130,8 +130,49 @@ def test_doctor() -> None:
 
 def test_doctor_lists_devices_of_a_network_plugin() -> None:
     out = occl("doctor", OCCL_NET=f"tcp,ncclnet:{NETWORK_PLUGIN}", OCCL_TEST_PLUGIN="devices=2")[0]
-    assert "version 12: sock0 (10000 Mbit/s), sock1 (10000 Mbit/s)" in out, out
-    assert "cannot open" in occl("doctor", OCCL_NET="ncclnet:/nowhere.so")[0]
+    assert "version 12: sock0 (10000 Mbit/s), sock1 (10000 Mbit/s)" in " ".join(out.split()), out
+    assert "cannot open" in " ".join(occl("doctor", OCCL_NET="ncclnet:/nowhere.so")[0].split())
+
+
+def rows_of_doctor(status: int = 0, **settings: str) -> dict[str, str]:
+    """What it says of each thing, with its finding and its advice, in one line."""
+    rows: dict[str, str] = {}
+    for line in occl("doctor", status=status, **settings)[0].splitlines():
+        if not line.startswith(" "):
+            what = line[9:30].rstrip()
+            rows[what] = rows.get(what, "") + f"{line[:9].rstrip()}: {line[30:].strip()}"
+        else:
+            rows[what] += " " + line.strip()
+    return rows
+
+
+def test_doctor_compares_versions() -> None:
+    version = occl("--version")[0].split()[1]
+    rows = rows_of_doctor()
+    assert rows["OCCL"] == f"ok: {version}", rows
+    assert re.fullmatch(rf"ok: {version}, \S+/liboccl.so.0", rows["liboccl.so.0"]), rows
+    other = rows_of_doctor(status=1, OCCL_LIBRARY=OTHER_VERSION)["liboccl.so.0"]
+    assert other.startswith(f"BROKEN: 7.3, {OTHER_VERSION} -> install all of one version"), other
+    missing = rows_of_doctor(status=1, OCCL_LIBRARY="/nowhere.so")["liboccl.so.0"]
+    assert missing.startswith("BROKEN: /nowhere.so: cannot open") and "unset" in missing, missing
+
+
+def test_doctor_knows_packages_of_python() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}:{os.environ['PATH']}"
+        python = os.path.join(folder, "python3")
+        for packages, status, wanted in (
+                ("occl 7.3.0", 1, {"Python package": "BROKEN: 7.3.0 -> install all", "PyTorch": "ok: python3 has none"}),
+                ("torch 2.5.1", 0, {"PyTorch": "limited: 2.5.1 -> OCCL's backend is for PyTorch 2.6"}),
+                ("torch 2.10.0+cpu", 0, {"PyTorch": "ok: 2.10.0+cpu, for OCCL's backend on CPUs; on GPUs"}),
+                ("torch 2.11.0", 0, {"PyTorch": "ok: 2.11.0"}),
+                ("nvidia-nccl-cu13 2.28.3", 0, {"another NCCL": "ok: 2.28.3, Python package nvidia-nccl-cu13"})):
+            with open(python, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\necho {packages}\n")
+            os.chmod(python, 0o755)
+            rows = rows_of_doctor(status=status, PATH=path)
+            for what, text in wanted.items():
+                assert rows[what].startswith(text), (packages, rows)
 
 
 for name, test in list(globals().items()):

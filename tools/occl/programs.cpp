@@ -46,6 +46,16 @@ std::string pathOfNccl() {
                            above(parent) + "/nccl/libnccl.so.2"});
 }
 
+std::string pathOfLibrary() {
+  const std::string folder = ownFolder(), parent = above(folder);
+  return firstThatIsThere({folder + "/" + kLibraryName, parent + "/lib/" + kLibraryName,
+                           above(parent) + "/packaging/" + kLibraryName});
+}
+
+std::string pathOfHeader() {
+  return firstThatIsThere({above(ownFolder()) + "/include/occl/occl.h"});
+}
+
 int become(const std::string &who, const std::string &program,
            const std::vector<std::string> &arguments) {
   std::vector<char *> words = {const_cast<char *>(program.c_str())};

@@ -1,4 +1,4 @@
-// What `occl doctor` prints: a line for each thing that it has looked at.
+// What `occl doctor` prints: for each thing that it has looked at its state, and what to do.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ enum class Finding {
 
 class Report {
 public:
-  /// `what` in a few words, `state` as it is found; `advice`: what to do about it, or "".
+  /// `what` in a few words, `state` as it is found; `advice`: what to do about it, or "". Lines
+  /// have at most 80 columns, but for words that are longer.
   void add(Finding finding, const std::string &what, const std::string &state,
            const std::string &advice = "");
   bool isBroken() const { return broken; }

@@ -5,6 +5,7 @@
 #include "compiler/export/Explanation.h"
 #include "compiler/export/StatsReport.h"
 #include "compiler/topology/Machines.h"
+#include "support/text/wrapped.h"
 
 #include <algorithm>
 #include <sstream>
@@ -60,7 +61,7 @@ llvm::Error describe(const plan::Plan &plan, const driver::Compiler &compiler,
   if (params.rank)
     options.rank = static_cast<uint32_t>(*params.rank);
   // In the order of `occlc compile --stats` and `occlc explain`, which print the same.
-  out << compiler.verification().text() << "\n";
+  out << wrapped(compiler.verification().text(), 4) << "\n";
   support::Status status = exporter::writeStats(plan, machine, sizes, out);
   out << "\n";
   if (status)
