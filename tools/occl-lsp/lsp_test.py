@@ -445,20 +445,20 @@ class Survival(WithServer):
 
 
 class Latency(WithServer):
-    def test_print(self):
-        """From an edit to what is wrong; a figure, not a limit."""
-        text = read(LARGEST)
-        self.uri = uri_of(LARGEST)
-        self.open(text)
+    def test_largest_file_while_typing(self):
+        """Soon enough: bench/editor has the figure. The fastest of several changes, with twenty times the aim of 100 ms, leaves
+        room for whatever else the machine does."""
+        text, uri = read(LARGEST), uri_of(LARGEST)
+        self.client.open(uri, text)
+        self.assertEqual(self.client.diagnostics(uri), [])
+        place = {"start": mark(text, "^input"), "end": mark(text, "i^nput")}
         times = []
-        for _ in range(30):
-            place = position(text, text.index("\n"))
-            begin = time.perf_counter()
-            self.client.change(self.uri, {"range": {"start": place, "end": place}, "text": "x"})
-            self.client.diagnostics(self.uri)
-            times.append(1000 * (time.perf_counter() - begin))
-        times.sort()
-        print(f"{LARGEST}: {len(text)} characters, from an edit to diagnostics {times[len(times) // 2]:.2f} ms, at most {times[-1]:.2f} ms")
+        for letter in "xixixixixi":
+            began = time.monotonic()
+            self.client.change(uri, {"range": place, "text": letter})
+            self.assertEqual(self.client.diagnostics(uri) != [], letter == "x")
+            times.append(time.monotonic() - began)
+        self.assertLess(min(times), 2, times)
 
 
 if __name__ == "__main__":
