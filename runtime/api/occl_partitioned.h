@@ -104,8 +104,8 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
  * at most 16, or as config says. So a round ends once all ranks have marked the partitions that
  * overlap its pieces, whatever becomes of the others, and a program ends whose marks and arrivals
  * do not depend on each other in a cycle of rounds. A plan that cannot be cut (an instruction has
- * chunks of several parts) has one round; occlPquery tells. The result's bits are the same on all ranks, and do not
- * depend on partitions, their order or threads; occlCall may give others.
+ * chunks of several parts) has one round; occlPquery tells. The result's bits are the same on all
+ * ranks, and do not depend on partitions, their order or threads; occlCall may give others.
  *
  * Room. An epoch takes room in the arena, more with more rounds. Each request that is made and not
  * freed has a place of its own there, as large as on the rank where it takes most: so it does not

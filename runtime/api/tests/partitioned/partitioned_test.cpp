@@ -341,7 +341,6 @@ TEST_F(PrepareNothing, HasADeadline) {
   EXPECT_TRUE(hasText("epoch 1: rank 0 has not started it")) << lastText();
 }
 
-/// Bytes are counted as those of transfers.
 /// Its receive learns it with the match.
 TEST(Partitioned, QueriedForItsMessages) {
   for (const auto &[perMessage, messages] : {std::pair{0, 5}, {2, 3}, {5, 1}}) {
@@ -391,6 +390,7 @@ TEST(Partitioned, QueriedWithAnOlderStruct) {
   EXPECT_EQ(occlPquery(pair.send, nullptr), occlInvalidArgument);
 }
 
+/// Bytes are counted as those of transfers.
 TEST(Partitioned, Counters) {
   const Pair pair(4, 2, 400);
   pair.start();
