@@ -3,7 +3,7 @@
 # us <plan> <ranks> <bytes>: the predicted microseconds on H200 GPUs at one switch for parts of so many bytes.
 us() {
   "$occlc" stats "$1" --topology "$topologies/h200.topo" -D "gpus=$2" --bytes "$3" |
-    awk '/^predicted on/ {getline; print $4 == "ms" ? 1000 * $3 : $3; exit}'
+    awk '/^predicted on/ {getline; getline; print $4 == "ms" ? 1000 * $3 : $3; exit}'
 }
 
 # compile <plan> <collective> <ranks> <algorithm>[:<parameter>] <option>...
