@@ -5,7 +5,6 @@
 #ifdef OCCL_EXPLORE
 #include "runtime/sync/explored.h"
 #else
-#include <atomic>
 #include <functional>
 #include <thread>
 #endif
@@ -51,13 +50,7 @@ inline size_t hashOfThisThread() {
 }
 
 /// Threads that ask are numbered from 1 on, in the order in which they first do.
-inline size_t numberOfThisThread() {
-  static std::atomic<size_t> numbered{0};
-  thread_local size_t own = 0;
-  if (own == 0)
-    own = numbered.fetch_add(1, std::memory_order_relaxed) + 1;
-  return own;
-}
+size_t numberOfThisThread();
 
 #endif
 

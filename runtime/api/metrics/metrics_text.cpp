@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 
 namespace occl::communicator {
@@ -13,12 +12,14 @@ constexpr std::array<std::string_view, 4> kOwnLabels = {"rank", "size", "id", "r
 constexpr std::array<const char *, occlNumWaitReasons> kReasons = {"announce",   "data",   "credit",
                                                                    "dependency", "signal", "begin"};
 
-double seconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
-
-/// A value of which the text is the shortest that is read as the same.
-std::string textOf(double value) {
-  char text[64];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+/// Exact, and by whole numbers alone: the library needs no functions of floating point.
+std::string secondsOf(uint64_t nanoseconds) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  std::string text = std::to_string(nanoseconds / kSecond);
+  if (nanoseconds % kSecond == 0)
+    return text;
+  const std::string fraction = std::to_string(kSecond + nanoseconds % kSecond).substr(1);
+  return text + "." + fraction.substr(0, fraction.find_last_not_of('0') + 1);
 }
 std::string textOf(uint64_t value) { return std::to_string(value); }
 
@@ -37,16 +38,16 @@ constexpr SequenceMetric kOfSequence[] = {
     {"failed_total", "counter", "Invocations that have failed.",
      [](const SequenceCounters &of) { return textOf(of.collective.failed); }},
     {"start_seconds_total", "counter", "From submission to the task queue.",
-     [](const SequenceCounters &of) { return textOf(seconds(of.collective.startNs)); }},
+     [](const SequenceCounters &of) { return secondsOf(of.collective.startNs); }},
     {"announce_seconds_total", "counter",
      "From submission until all others were seen to have submitted.",
-     [](const SequenceCounters &of) { return textOf(seconds(of.collective.announceNs)); }},
+     [](const SequenceCounters &of) { return secondsOf(of.collective.announceNs); }},
     {"finish_seconds_total", "counter", "From submission to the end.",
-     [](const SequenceCounters &of) { return textOf(seconds(of.collective.finishNs)); }},
+     [](const SequenceCounters &of) { return secondsOf(of.collective.finishNs); }},
     {"finish_seconds_max", "gauge", "Longest time from submission to the end.",
-     [](const SequenceCounters &of) { return textOf(seconds(of.collective.longestFinishNs)); }},
+     [](const SequenceCounters &of) { return secondsOf(of.collective.longestFinishNs); }},
     {"running_seconds_total", "counter", "Time that slices took.",
-     [](const SequenceCounters &of) { return textOf(seconds(of.blocks.runningNs)); }},
+     [](const SequenceCounters &of) { return secondsOf(of.blocks.runningNs); }},
     {"preemptions_total", "counter", "Visits that ended with a thread block waiting.",
      [](const SequenceCounters &of) { return textOf(of.blocks.preemptions); }},
     {"slices_total", "counter", "Slices that were executed.",
@@ -154,7 +155,7 @@ std::string metricsText(uint32_t rank, uint32_t numRanks, const occlStats_t &sta
   out.head("wait_seconds_total", "counter", "Time that thread blocks have waited, by reason.");
   for (const SequenceCounters &of : sequences)
     for (size_t reason = 0; reason < kReasons.size(); ++reason)
-      out.sample(textOf(seconds(of.blocks.waitNs[reason])),
+      out.sample(secondsOf(of.blocks.waitNs[reason]),
                  idLabel(of) + ",reason=\"" + kReasons[reason] + "\"");
   return out.text;
 }
