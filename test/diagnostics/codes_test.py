@@ -15,7 +15,7 @@ WITHOUT_LINE = {
     "E027": "a file that is written", "E028": "the whole file", "E029": "a trace, not a text", "E085": "a plan, not a text",
     "E200": "the file cannot be read", "E240": "a plan, not a text", "W240": "a plan, not a text",
     "E110": "a program in IR", "E111": "a program in IR", "E112": "a program in IR", "E113": "an option of a pass",
-    "E300": "memory", "E303": "no file gives such a plan",
+    "E300": "memory", "E303": "no file gives such a plan", "E309": "no file gives such a plan",
     "E350": "the file cannot be read", "E351": "bytes", "E353": "bytes", "E355": "too long a line",
 }
 # Kinds that have another place: the other end of a connection, the racing access, who waits, what came before.
