@@ -74,6 +74,13 @@ class PartConfig(Structure):
     _fields_ = [("size", c_size_t), ("partitionsPerMessage", c_uint64), ("rounds", c_uint64)]
 
 
+class PartInfo(Structure):
+    """occlPartInfo_t."""
+
+    _fields_ = [("size", c_size_t), ("rounds", c_uint64), ("messages", c_uint64),
+                ("arrivesEarly", c_int32)]
+
+
 class Stats(Structure):
     """occlStats_t."""
 

@@ -57,6 +57,7 @@ _PROTOTYPES: dict[str, list[object]] = {
                       POINTER(_abi.PartConfig), POINTER(_P)],
     "occlPcollInit": [_P, POINTER(_abi.Call), c_int64, c_int64, POINTER(_abi.PartConfig),
                       POINTER(_P)],
+    "occlPquery": [_P, POINTER(_abi.PartInfo)],
     "occlPstart": [_P],
     "occlPprepare": [_P],
     "occlPready": [_P, c_int64],

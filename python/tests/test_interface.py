@@ -18,7 +18,8 @@ from occl import _abi, _dtypes, _library
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "runtime/api"
 STRUCTURES = {"occlCall_t": _abi.Call, "occlConfig_t": _abi.Config,
-              "occlPartConfig_t": _abi.PartConfig, "occlStats_t": _abi.Stats,
+              "occlPartConfig_t": _abi.PartConfig, "occlPartInfo_t": _abi.PartInfo,
+              "occlStats_t": _abi.Stats,
               "occlCollectiveStats_t": _abi.CollectiveStats, "occlBlockStats_t": _abi.BlockStats}
 
 

@@ -135,6 +135,17 @@ def test_a_plan_of_ones_own(job):
     assert job(2)(body) == [{3}, {3}]
 
 
+def test_requests_say_whether_anything_arrives_early(job):
+    def body(comm):
+        said = []
+        for rounds in (1, 3):
+            with comm.pcall("all_reduce", np.arange(60.0), 4, rounds=rounds) as request:
+                said.append(request.arrives_early())
+        return said
+
+    assert job(2)(body) == [[False, True]] * 2
+
+
 def test_what_is_wrong_is_said(job):
     def body(comm):
         field = np.zeros(12, np.float32)

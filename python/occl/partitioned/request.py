@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from .. import _interrupt, _library
+from .. import _abi, _interrupt, _library
 from .._config import natural
 from .._cuda.driver import driver
 from .._errors import ClosedError, Error, InvalidArgumentError, Result
@@ -91,6 +91,14 @@ class Partitioned:
         _library.check(self._call(_library.library().occlParrived, _number(partition),
                                   ctypes.byref(flag)))
         return bool(flag.value)
+
+    def arrives_early(self) -> bool:
+        """Whether something may arrive before all partitions are marked, on all ranks that mark: a
+        collective has several rounds, a send several messages (a receive knows once it is
+        prepared). If not, no mark may wait for an arrival."""
+        info = _abi.sized(_abi.PartInfo)
+        _library.check(self._call(_library.library().occlPquery, ctypes.byref(info)))
+        return bool(info.arrivesEarly)
 
     def prepare(self) -> None:
         """Returns when the other side has started this epoch, too. Not needed for anything, and not
