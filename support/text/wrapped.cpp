@@ -7,7 +7,7 @@ namespace occl {
 namespace {
 
 size_t columnsOf(std::string_view text) {
-  // All bytes of a code point of UTF-8 but its first are 10xxxxxx.
+  // All bytes of a code point of UTF-8 but its first begin with the bits 10.
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; }));
 }

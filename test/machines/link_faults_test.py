@@ -41,13 +41,6 @@ def occl_run(*words: str, timeoutMs: int = LINK_TIMEOUT_MS) -> subprocess.Popen:
                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def awaitBegin(job: subprocess.Popen, ranks: int = 4) -> None:
-    while ranks > 0:
-        line = job.stderr.readline()
-        assert line, "it has ended before"
-        ranks -= "has begun" in line
-
-
 @contextlib.contextmanager
 def mute(name: str, other: str):
     """Nothing that the one says reaches the other, which it still hears."""
@@ -119,13 +112,13 @@ class LinkFaults(unittest.TestCase):
     def test_a_cut_in_one_direction_is_named_on_both_sides(self):
         for name, other, task in (("a", "b", "until-failure"), ("b", "a", "transfer-until-failure")):
             job = occl_run("-n", "4", RANK_PROGRAM, task)
-            awaitBegin(job)
+            within_namespaces.await_begin(job, 4)
             with self.subTest(mute=name), mute(name, other):
                 self.expectNamed(job, passesSome=True)
 
     def test_an_interface_that_is_deleted_is_named_on_both_sides(self):
         job = occl_run("-n", "4", RANK_PROGRAM, "until-failure")
-        awaitBegin(job)
+        within_namespaces.await_begin(job, 4)
         with without_interface("b"):
             self.expectNamed(job)
         # The same machines work again.
@@ -143,7 +136,7 @@ class LinkFaults(unittest.TestCase):
                 stack.callback(inside, name, "ip", "link", "set", "eth0", "gso_max_segs", "65535")
             # The machines answer each other, so calls end at their deadline.
             job = occl_run("-n", "4", RANK_PROGRAM, "until-failure", "3000", timeoutMs=30000)
-            awaitBegin(job)
+            within_namespaces.await_begin(job, 4)
             stack.enter_context(packet_sizes(1200, ("ip", "link", "set", "port-b0")))
             said = self.reports(job, 3)
             for rank in range(4):
@@ -177,7 +170,7 @@ class LinkFaults(unittest.TestCase):
         while len(pids) < 4:
             rank, pid = re.match(r"\[(\d)\] pid (\d+)", job.stdout.readline()).groups()
             pids[int(rank)] = int(pid)
-        awaitBegin(job)
+        within_namespaces.await_begin(job, 4)
         before = self.fullBuffers()
         os.kill(pids[3], signal.SIGSTOP)
         time.sleep(20)

@@ -54,13 +54,6 @@ def occl_run(*words: str, variables: dict[str, str] | None = None) -> subprocess
                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def awaitBegin(job: subprocess.Popen, ranks: int) -> None:
-    while ranks > 0:
-        line = job.stderr.readline()
-        assert line, "it has ended before"
-        ranks -= "has begun" in line
-
-
 @contextlib.contextmanager
 def dead_link():
     """eth1, on which nothing that a says reaches b."""
@@ -210,7 +203,7 @@ class Rails(unittest.TestCase):
     def test_a_link_that_is_cut_for_a_while_is_no_failure(self):
         for link in LINKS:
             job = occl_run("--hosts", "a,b", "-n", "2", RANK_PROGRAM, "seconds", "4", variables={"OCCL_LINK_TIMEOUT_MS": "20000"})
-            awaitBegin(job, 2)
+            within_namespaces.await_begin(job, 2)
             inside("b", "ip", "link", "set", link, "down")
             time.sleep(0.7)
             inside("b", "ip", "link", "set", link, "up")
@@ -220,7 +213,7 @@ class Rails(unittest.TestCase):
         for link in LINKS:
             job = occl_run("--hosts", "a,b", "-n", "2", RANK_PROGRAM, "until-failure",
                            variables={"OCCL_LINK_TIMEOUT_MS": str(LINK_TIMEOUT_MS)})
-            awaitBegin(job, 2)
+            within_namespaces.await_begin(job, 2)
             begin = time.monotonic()
             inside("b", "ip", "link", "set", link, "down")
             out, errors = job.communicate(timeout=PATIENCE)
@@ -234,7 +227,7 @@ class Rails(unittest.TestCase):
     def test_ranks_shrink_when_a_machine_is_cut_off(self):
         job = occl_run("--hosts", "a,b,c", "-n", "3", RANK_PROGRAM, "shrink", "3000",
                        variables={"OCCL_LINK_TIMEOUT_MS": str(LINK_TIMEOUT_MS)})
-        awaitBegin(job, 3)
+        within_namespaces.await_begin(job, 3)
         for link in LINKS:
             inside("c", "ip", "link", "set", link, "down")
         out, errors = job.communicate(timeout=PATIENCE)

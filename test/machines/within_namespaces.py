@@ -17,6 +17,14 @@ def bytes_received(namespaces: str, name: str, interface: str = "eth0") -> int:
     return int(re.search(interface + r":\s*(\d+)", inside(namespaces, name, "cat", "/proc/net/dev")).group(1))
 
 
+def await_begin(job: subprocess.Popen, ranks: int) -> None:
+    """Until so many ranks of rank_program have said that they begin; `job`: occl-run."""
+    while ranks > 0:
+        line = job.stderr.readline()
+        assert line, "it has ended before"
+        ranks -= "has begun" in line
+
+
 def main(namespaces: str, number: int, tests: list[str], links: int = 1) -> int:
     """The exit status. `tests`: names of some, else all. Where the system lets nobody make namespaces the test is left out, and says so;
     with OCCL_REQUIRE_NAMESPACES=1 it fails."""

@@ -5,6 +5,7 @@
 #include "runtime/api/metrics/metrics_text.h"
 #include "runtime/api/occl_insight.h"
 #include "runtime/observe/report/report_signal.h"
+#include "support/text/copy_out.h"
 
 #include <algorithm>
 #include <cstring>
@@ -76,15 +77,6 @@ std::vector<SequenceCounters> countersOf(occlComm &comm) {
       all.pop_back(); // forgotten meanwhile
   }
   return all;
-}
-
-/// As much of the text as there is room for, terminated, unless there is no room at all; the length
-/// of the whole, so that the caller sees whether it was cut.
-void copyOut(const std::string &text, char *buffer, size_t capacity, size_t *length) {
-  if (length)
-    *length = text.size();
-  if (capacity != 0)
-    buffer[text.copy(buffer, capacity - 1)] = '\0';
 }
 
 } // namespace

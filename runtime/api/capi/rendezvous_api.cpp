@@ -3,9 +3,8 @@
 #include "runtime/api/occl_rendezvous.h"
 #include "runtime/net/rendezvous/host_id.h"
 #include "runtime/net/rendezvous/meeting_place.h"
+#include "support/text/copy_out.h"
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 
 using namespace occl;
@@ -19,15 +18,7 @@ occlResult_t occlHostId(char *text, size_t capacity, size_t *length) {
   if (!text && capacity > 0)
     return reportInvalid("occlHostId", "text must not be NULL");
   return guarded([&]() -> Status {
-    const std::string id = net::hostId();
-    if (length)
-      *length = id.size();
-    if (capacity > 0) {
-      // Cut to what there is room for, and terminated in any case.
-      const size_t copied = std::min(id.size(), capacity - 1);
-      std::memcpy(text, id.data(), copied);
-      text[copied] = 0;
-    }
+    copyOut(net::hostId(), text, capacity, length);
     return {};
   });
 }

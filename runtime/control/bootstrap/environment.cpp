@@ -1,8 +1,8 @@
 // Finds out by environment variables which rank of which job this process is.
+#include "runtime/base/environment_number.h"
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/bootstrap/name.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,12 +55,11 @@ StatusOr<uint32_t> readNumber(EnvironmentLookup lookup, const char *variable) {
   const char *text = lookup(variable);
   if (!text)
     return invalid(std::string("environment variable ") + variable + " is not set");
-  uint32_t value = 0;
-  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
-  if (error != std::errc() || *end != 0 || end == text)
+  const auto value = numberFrom(text, 0, UINT32_MAX);
+  if (!value)
     return invalid(std::string("environment variable ") + variable + " is '" + text +
                    "', expected a number");
-  return value;
+  return static_cast<uint32_t>(*value);
 }
 
 StatusOr<Identity> readRankAndSize(EnvironmentLookup lookup, const char *rank, const char *size) {

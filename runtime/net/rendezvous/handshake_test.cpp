@@ -453,12 +453,17 @@ TEST(Rendezvous, AddressesAreTriedInTurn) {
   EXPECT_NE(status.message().find("nor at 127.0.0.1"), std::string::npos) << status.message();
 }
 
-TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
-  auto listener = listenOn(loopback(0));
+Meeting meetingOfTwo(const Descriptor &listener) {
   Meeting meeting;
   meeting.numRanks = 2;
-  meeting.root = {*addressOf(*listener)};
+  meeting.root = {*addressOf(listener)};
   meeting.secret = "a secret of this test";
+  return meeting;
+}
+
+TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
+  auto listener = listenOn(loopback(0));
+  const Meeting meeting = meetingOfTwo(*listener);
   *listener = Descriptor();
   Meeting second = meeting;
   second.rank = 1;
@@ -475,27 +480,30 @@ TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
   EXPECT_EQ(joined.code(), StatusCode::Mismatch);
 }
 
-/// Both of a job meet, with a rank of another job in the place of the second before.
-TEST(Rendezvous, ARankThatHasStrayedInIsSentAway) {
-  auto listener = listenOn(loopback(0));
-  Meeting meeting;
-  meeting.numRanks = 2;
-  meeting.root = {*addressOf(*listener)};
-  meeting.secret = "a secret of this test";
-  meeting.job = 5;
-  Meeting second = meeting, stray = meeting;
-  second.rank = stray.rank = 1;
-  stray.job = 6;
-  stray.numRanks = 3;
+/// Both of a job meet, with another rank in the place of the second before; what that was told.
+Status meetBehindAStray(const Meeting &meeting, const Meeting &second, const Meeting &stray,
+                        Descriptor listener) {
   Status strayed, joined;
   std::thread others([&] {
     strayed = meet(stray, {}, Deadline(20s)).status();
     joined = meet(second, {}, Deadline(20s)).status();
   });
-  const Status root = meet(meeting, {}, Deadline(20s), std::move(*listener)).status();
+  const Status root = meet(meeting, {}, Deadline(20s), std::move(listener)).status();
   others.join();
   EXPECT_TRUE(root.ok()) << root.message();
   EXPECT_TRUE(joined.ok()) << joined.message();
+  return strayed;
+}
+
+TEST(Rendezvous, ARankThatHasStrayedInIsSentAway) {
+  auto listener = listenOn(loopback(0));
+  Meeting meeting = meetingOfTwo(*listener);
+  meeting.job = 5;
+  Meeting second = meeting, stray = meeting;
+  second.rank = stray.rank = 1;
+  stray.job = 6;
+  stray.numRanks = 3;
+  const Status strayed = meetBehindAStray(meeting, second, stray, std::move(*listener));
   EXPECT_EQ(strayed.code(), StatusCode::Mismatch);
   EXPECT_NE(strayed.message().find("rank 1 belongs to another job than rank 0"), std::string::npos)
       << strayed.message();
@@ -504,25 +512,13 @@ TEST(Rendezvous, ARankThatHasStrayedInIsSentAway) {
 /// As those of machines of which one was restarted after a failure of its own.
 TEST(Rendezvous, RanksOfOneRunMeetThoughTheirMachinesWereStartedUnequallyOften) {
   auto listener = listenOn(loopback(0));
-  Meeting meeting;
-  meeting.numRanks = 2;
-  meeting.root = {*addressOf(*listener)};
-  meeting.secret = "a secret of this test";
+  Meeting meeting = meetingOfTwo(*listener);
   meeting.run = {.starts = 2, .meetings = 0};
   Meeting second = meeting, stray = meeting;
   second.rank = stray.rank = 1;
   second.run.starts = 1;
   stray.run = {.starts = 1, .meetings = 1}; // it has met rank 0 of the run before
-  Status strayed, joined;
-  std::thread others([&] {
-    strayed = meet(stray, {}, Deadline(20s)).status();
-    joined = meet(second, {}, Deadline(20s)).status();
-  });
-  const Status root = meet(meeting, {}, Deadline(20s), std::move(*listener)).status();
-  others.join();
-  EXPECT_TRUE(root.ok()) << root.message();
-  EXPECT_TRUE(joined.ok()) << joined.message();
-  EXPECT_EQ(strayed.message(),
+  EXPECT_EQ(meetBehindAStray(meeting, second, stray, std::move(*listener)).message(),
             "rank 0, at : rank 1 is of another run of this job than rank 0: it had 1 communicators "
             "of this name before, rank 0 had 0");
 }

@@ -1,12 +1,12 @@
 #include "runtime/net/transport/rails/offer.h"
 
+#include "runtime/base/environment_number.h"
 #include "runtime/net/transport/rail_share.h"
 #include "support/name_list.h"
 #include "support/own_address.h"
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <ifaddrs.h>
@@ -26,12 +26,9 @@ namespace {
 
 std::optional<uint32_t> numberIn(const char *variable) {
   const char *text = std::getenv(variable);
-  uint32_t number = 0;
   if (!text)
     return std::nullopt;
-  const char *end = text + std::strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, number);
-  return error == std::errc() && rest == end ? number : 0;
+  return static_cast<uint32_t>(numberFrom(text, 0, UINT32_MAX).value_or(0));
 }
 
 /// NCCL has so many sockets a thread, and so many threads.
