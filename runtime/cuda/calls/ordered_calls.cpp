@@ -88,7 +88,7 @@ Status OrderedCalls::callBy(const PassageOf &passageOf, const daemon::Collective
   hasStreams |= passage->usesSharedMemory();
   if (timeout < kNoDeadline)
     longest = std::max(longest, timeout);
-  return isCaptured ? Status() : endTurn(stream, turn);
+  return endTurn(stream, turn);
 }
 
 /// Into the stream, in this order: the turn, the tables, copies of inputs, the kernel, copies of
@@ -100,7 +100,7 @@ Status OrderedCalls::put(const Known &known, const Passage &passage,
                           : toStatus(static_cast<cudaError_t>(launchCopies(copies, stream)),
                                      "copying the buffers of calls that are executed as one");
   };
-  Status status = turn.isCaptured ? context.uploads->await() : takeTurn(stream, turn);
+  Status status = turn.isCaptured ? takeCapturedTurn(stream) : takeTurn(stream, turn);
   if (status.ok() && !turn.isCaptured)
     status = context.uploads->order(stream);
   if (status.ok())
@@ -140,6 +140,13 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   return hasEvent ? turns.begin(stream) : Status();
 }
 
+/// Tables must be there before a replay. In another branch of the same capture an event has the
+/// call wait.
+Status OrderedCalls::takeCapturedTurn(cudaStream_t stream) {
+  Status status = context.uploads->await();
+  return status.ok() ? captured.begin(stream) : status;
+}
+
 /// One connection must be left for what other calls wait for, which may be this one: if all ranks
 /// have begun it, it waits for nobody. Which replays have begun the host does not know.
 Status OrderedCalls::checkConnections(bool isSameStream) const {
@@ -156,9 +163,11 @@ Status OrderedCalls::checkConnections(bool isSameStream) const {
 /// The call is in its stream, and nobody can take it out.
 Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
   // With several streams, or graphs, the next call may have to wait for this one.
-  lastStream = turn.stream;
-  hasEvent = hasGraphs || hasStreams;
-  Status status = hasEvent ? turns.end(stream) : Status();
+  if (!turn.isCaptured) {
+    lastStream = turn.stream;
+    hasEvent = hasGraphs || hasStreams;
+  }
+  Status status = turn.isCaptured ? captured.end() : hasEvent ? turns.end(stream) : Status();
   return status.ok() ? status : failHalfway(status);
 }
 

@@ -46,9 +46,10 @@ public:
         scaledInputs(inputs), packing(inputs), held(heldStreamsOn(settings.device)),
         numCalls(settings.firstCall) {}
 
-  /// As the stream's next work, or a node of the graph that captures it: which replays take part in
-  /// the order when they run, so nothing else of the communicator may run beside them but what
-  /// their stream or events of the caller order. InvalidArgument: nothing was done.
+  /// As the stream's next work, or a node of the graph that captures it, behind the call before in
+  /// that capture. Replays take part in the order when they run, so nothing else of the
+  /// communicator may run beside them but what their stream or events of the caller order.
+  /// InvalidArgument: nothing was done.
   Status call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
               const InputFactor &factor, cudaStream_t stream);
   /// Several calls of one collective, which are one of `spec`: of parts as large as the packed
@@ -123,13 +124,14 @@ private:
   StatusOr<uint64_t> numOver();
   StatusOr<bool> areOver();
   Status awaitNumbered();
-  /// How a call comes behind the one before. Of a captured one the graph says that.
+  /// How a call comes behind the one before.
   struct Turn {
     const bool isCaptured;
     unsigned long long stream = 0;
     bool waitsOnDevice = false;
   };
   Status takeTurn(cudaStream_t stream, Turn &turn);
+  Status takeCapturedTurn(cudaStream_t stream);
   Status checkConnections(bool isSameStream) const;
   Status endTurn(cudaStream_t stream, const Turn &turn);
   Status put(const Known &known, const Passage &passage, std::chrono::milliseconds timeout,
@@ -169,6 +171,7 @@ private:
   bool hasEvent = false;             // the last one has
   unsigned long long lastStream = 0; // the last one's
   StreamTurns turns;
+  CapturedTurns captured;
   /// Guards the reports, which no call of CUDA is to hold up.
   Mutex reporting;
   std::vector<std::shared_ptr<const daemon::CollectiveSpec>> reports =

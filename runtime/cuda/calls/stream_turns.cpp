@@ -34,4 +34,22 @@ StatusOr<bool> StreamTurns::isOver() const {
   return status.ok() ? StatusOr<bool>(true) : StatusOr<bool>(status);
 }
 
+Status CapturedTurns::begin(cudaStream_t next) {
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  Status status =
+      toStatus(cudaStreamGetCaptureInfo(next, &state, &id, nullptr, nullptr, nullptr, nullptr),
+               "looking at the capture");
+  // An event of another capture would spoil this one.
+  if (status.ok() && id == capture && next != stream)
+    status = turns.begin(next);
+  if (status.ok()) {
+    capture = id;
+    stream = next;
+  }
+  return status;
+}
+
+Status CapturedTurns::end() { return turns.end(stream); }
+
 } // namespace occl::cuda

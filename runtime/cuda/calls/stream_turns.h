@@ -30,4 +30,19 @@ private:
   cudaEvent_t last = nullptr; // behind the last turn; null: there was none
 };
 
+/// Of turns that are captured: in one capture each comes behind the one before, also in another
+/// branch. Those of different captures nothing orders. As StreamTurns otherwise.
+class CapturedTurns {
+public:
+  /// Before the first work of a turn. SystemError.
+  Status begin(cudaStream_t stream);
+  /// Behind its last one, in the stream of the last begin(). SystemError.
+  Status end();
+
+private:
+  unsigned long long capture = 0; // the last turn's, and its stream
+  cudaStream_t stream = nullptr;
+  StreamTurns turns;
+};
+
 } // namespace occl::cuda

@@ -133,6 +133,13 @@ uint64_t bytesTaken() {
   return all - free;
 }
 
+void takeAllMemory(occlComm_t comm) {
+  void *memory = nullptr;
+  for (uint64_t bytes = 64 << 20; bytes >= 128; bytes /= 2)
+    while (occlMemAlloc(comm, bytes, &memory) == occlSuccess) {
+    }
+}
+
 Case RanksOnDevices::one(plan::Plan plan, uint64_t id) const {
   Case what;
   what.id = id;

@@ -22,6 +22,9 @@ uint32_t numRanks();
 /// Of the first device that are taken, by whomever.
 uint64_t bytesTaken();
 
+/// All of the rank's memory that is free, down to the smallest piece.
+void takeAllMemory(occlComm_t comm);
+
 /// Memory of the device, freed at the end.
 class DeviceBuffer {
 public:

@@ -178,14 +178,6 @@ TEST_F(InStream, ManyThreadsAtOnce) {
   });
 }
 
-/// All of a rank's memory that is free, down to the smallest piece.
-void takeAll(occlComm_t comm) {
-  void *memory = nullptr;
-  for (uint64_t bytes = 64 << 20; bytes >= 128; bytes /= 2)
-    while (occlMemAlloc(comm, bytes, &memory) == occlSuccess) {
-    }
-}
-
 TEST_F(InStream, CallsThatDoNotFitAreRefused) {
   const Case what = one(plan::testing::ringAllReduce(numRanks()));
   const RankOnDevice &on = *onDevices[0];
@@ -197,7 +189,7 @@ TEST_F(InStream, CallsThatDoNotFitAreRefused) {
   void *memory = nullptr;
   EXPECT_EQ(occlMemAlloc(comms[0], 1ull << 40, &memory), occlAgain);
   EXPECT_EQ(occlMemFree(comms[0], onDevices[0]->input(true) + 1), occlInvalidArgument);
-  takeAll(comms[0]);
+  takeAllMemory(comms[0]);
   EXPECT_EQ(refused(what), occlAgain) << "device memory has no end";
   EXPECT_NE(std::string(occlGetLastError()).find("set arenaBytes higher"), std::string::npos)
       << occlGetLastError();
