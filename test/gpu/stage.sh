@@ -12,7 +12,7 @@ for label in "${tests[@]}"; do
   path=${label#//}
   install -m 755 "bazel-bin/${path/://}" "$destination/"
 done
-install -m 755 bazel-bin/runtime/cuda/resident/testing/resident_check test/gpu/run.sh "$destination/"
+install -m 755 bazel-bin/runtime/cuda/resident/testing/resident_check test/gpu/run.sh test/gpu/sanitize.sh "$destination/"
 strip "$destination"/*_test "$destination/resident_check"
 git rev-parse --short HEAD > "$destination/commit"
 du -sh "$destination"
