@@ -240,7 +240,9 @@ StreamedTransfers StreamTransfers::run(std::span<const Request> requests) {
   for (StreamTransfers *rank : ranks)
     locks.emplace_back(rank->calls);
   StreamedTransfers enqueued = enqueue(all);
-  return first.ok() ? enqueued : StreamedTransfers{first, true};
+  // A refusal is the group's, whichever ranks have failed: nothing was done.
+  const bool isRefused = !enqueued.status.ok() && !enqueued.haveBegun;
+  return first.ok() || isRefused ? enqueued : StreamedTransfers{first, true};
 }
 
 /// All ranks' waits are in the streams before the first kernel is, so that none of a group waits

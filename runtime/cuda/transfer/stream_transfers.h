@@ -45,9 +45,10 @@ public:
   };
   /// A group, of one rank or several: behind what the streams have, in all of which what follows
   /// waits for its end. Either all streams of a rank are captured, in one capture, or none is.
-  /// Of a rank that has failed nothing is done, and the others' transfers are in their streams; the
-  /// first error is returned. The first captured call waits for those before to end, 5 s at most,
-  /// and other threads' calls of the rank meanwhile for it.
+  /// Of a rank that has failed nothing is done, and the others' transfers are in their streams,
+  /// unless they are refused; a refusal, or else the first error is returned. The first captured
+  /// call waits for those before to end, 5 s at most, and other threads' calls of the rank
+  /// meanwhile for it.
   static StreamedTransfers run(std::span<const Request> requests);
 
   /// Whether nothing of them is in flight that the host or the device knows of.

@@ -457,6 +457,45 @@ TEST_F(Transfers, AnOldFailureDoesNotHoldUpWhatAGroupHasOnHosts) {
     EXPECT_EQ(occlCommDestroy(comm), occlSuccess);
 }
 
+/// Its own error, and nothing was done: not that of the communicator which has failed before.
+TEST_F(Transfers, ARefusedGroupSaysWhyBesideAnOldFailure) {
+  if (n() < 2)
+    GTEST_SKIP() << "one rank";
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.deviceKind = occlDeviceCuda;
+  config.arenaBytes = 256 << 20;
+  startMany(2, numRanks(), config, {});
+  const auto buffers = memory(4096);
+  std::barrier<> meet(n());
+  inThreads([&](uint32_t rank) -> std::string {
+    char *const buffer = buffers[rank]->get();
+    std::string wrong;
+    if (rank == 0) {
+      occlCommAbort(commOf(0, 1));
+      occlRecv(buffer, 100, occlUint8, 1, commOf(0, 0), streamOf(0)); // which does not end yet
+      cudaStream_t captured = nullptr;
+      cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
+      cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
+      occlGroupStart();
+      for (uint32_t which = 0; which < 2; ++which)
+        occlRecv(buffer + 1000 * (which + 1), 100, occlUint8, 1, commOf(0, which), captured);
+      const occlResult_t result = occlGroupEnd();
+      const std::string text = occlGetLastError();
+      if (result != occlInvalidArgument || text.find("those before have ended") == text.npos)
+        wrong = "the group's result is " + std::to_string(result) + ": " + text;
+      cudaGraph_t graph = nullptr;
+      if (cudaStreamEndCapture(captured, &graph) != cudaSuccess)
+        wrong += " the capture is spoilt";
+      cudaGraphDestroy(graph);
+      cudaStreamDestroy(captured);
+    }
+    meet.arrive_and_wait();
+    if (rank == 1)
+      occlSend(buffer, 100, occlUint8, 0, commOf(1, 0), streamOf(1));
+    return wrong + onDevices[rank]->synchronize();
+  });
+}
+
 /// Of its second communicator something has not ended, so it cannot be captured yet. The first
 /// one's part would have joined other streams to the capture.
 TEST_F(Transfers, ARefusedGroupSpoilsNoCapture) {
