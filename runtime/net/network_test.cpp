@@ -3,8 +3,8 @@
 #include "runtime/net/network.h"
 
 #include "runtime/net/testing/side_of_two.h"
-#include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "runtime/net/transport/testing/socket_pair.h"
 #include "runtime/sync/atomic.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/control/shm/mapping.h"
 #include "runtime/net/network.h"
-#include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "runtime/transfer/pair_ring.h"
 #include "support/testing/seed.h"
 

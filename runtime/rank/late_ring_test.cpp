@@ -1,6 +1,6 @@
 // A sequence that had no room for a pre-posted ring gets one later, while a rank is behind.
 #include "plan/testing/example_plans.h"
-#include "runtime/rank/manual_ranks.h"
+#include "runtime/rank/testing/manual_ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // An invocation's place in the queue changes when all ranks have announced it.
-#include "runtime/rank/manual_ranks.h"
+#include "runtime/rank/testing/manual_ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // When a rank that is gone makes those fail that wait for it.
 #include "plan/testing/example_plans.h"
-#include "runtime/rank/manual_ranks.h"
+#include "runtime/rank/testing/manual_ranks.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "runtime/control/shm/mapping.h"
 #include "runtime/net/testing/side_of_two.h"
-#include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "runtime/sync/thread.h"
 #include "runtime/transfer/pair_ring.h"
 #include "test/explore/explorer/explore.h"

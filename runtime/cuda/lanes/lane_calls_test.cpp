@@ -1,8 +1,8 @@
 // Ranks that share a board of lanes: in one thread all orders of their steps for small programs,
 // random ones for large ones; and in a thread each.
 #include "runtime/cuda/lanes/lane_calls.h"
-#include "runtime/cuda/lanes/lane_testing.h"
-#include "runtime/cuda/lanes/lane_world.h"
+#include "runtime/cuda/lanes/testing/lane_testing.h"
+#include "runtime/cuda/lanes/testing/lane_world.h"
 #include "support/testing/seed.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What ranks find on their board: lanes, records and the one order of all calls, call by call.
 #include "runtime/cuda/lanes/lane_table.h"
-#include "runtime/cuda/lanes/lane_testing.h"
+#include "runtime/cuda/lanes/testing/lane_testing.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/net/network.h"
-#include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "support/testing/seed.h"
 
 #include <gtest/gtest.h>

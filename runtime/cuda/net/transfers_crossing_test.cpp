@@ -5,7 +5,7 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/net/network.h"
-#include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "support/testing/seed.h"
 
 #include <gtest/gtest.h>

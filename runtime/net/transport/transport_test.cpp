@@ -1,8 +1,8 @@
 // The transports that need nothing of a machine; over RDMA: verbs/verbs_test.cpp.
 #include "runtime/net/transport/frame.h"
-#include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"
 #include "runtime/net/transport/testing/conformance.h"
+#include "runtime/net/transport/testing/loop.h"
 #include "runtime/net/transport/testing/silent.h"
 #include "runtime/net/transport/testing/socket_pair.h"
 #include "runtime/net/transport/testing/traffic.h"

@@ -1,5 +1,5 @@
 // Two endpoints of one process with a queue in each direction.
-#include "runtime/net/transport/loop.h"
+#include "runtime/net/transport/testing/loop.h"
 
 #include "runtime/net/transport/frame.h"
 #include "runtime/sync/mutex.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/cuda/lanes/lane_calls.h"
-#include "runtime/cuda/lanes/lane_testing.h"
+#include "runtime/cuda/lanes/testing/lane_testing.h"
 
 #include <gtest/gtest.h>
 
