@@ -100,7 +100,7 @@ public:
   StatusOr<size_t> numberFor(const Wanted &wanted);
 
   /// The plan for a collective. The first call for a plan unpacks it (on devices mostly less than a
-  /// millisecond; with another root than 0 it is relabelled and verified, up to 10), and others who
+  /// millisecond; with another root than 0 it is relabelled and verified, up to 2), and others who
   /// want a plan then wait; later ones look it up.
   /// InvalidArgument if there is no such rank as the root, or no plan of the library is for so many
   /// ranks: then the caller needs a plan of his own. InternalError if the archive is damaged.
