@@ -1,6 +1,7 @@
 // Collectives in streams whose thread blocks do not fit on the device together: those that wait
 // make way, so that any order ends. Ranks are threads; skipped where there is no device.
 #include "test/gpu/harness/block_plans.h"
+#include "test/gpu/harness/captured_graph.h"
 #include "test/gpu/harness/ranks_on_devices.h"
 
 #include <gtest/gtest.h>
@@ -153,21 +154,13 @@ TEST_P(Crowded, OppositeOrdersEnd) {
 
 TEST_P(Crowded, OppositeOrdersOfGraphsEnd) {
   startComms(kComms);
-  std::vector<cudaGraphExec_t> graphs(2 * kComms, nullptr);
+  std::vector<CapturedGraph> graphs(2 * kComms);
   for (uint32_t rank = 0; rank < 2; ++rank)
     for (uint32_t comm = 0; comm < kComms; ++comm) {
       use(rank);
       cudaStream_t work = stream(rank, comm);
-      cudaGraphExec_t &executable = graphs[rank * kComms + comm];
-      cudaGraph_t graph = nullptr;
-      ASSERT_EQ(cudaStreamBeginCapture(work, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-      ASSERT_EQ(call(rank, comm, work), "");
-      ASSERT_EQ(call(rank, comm, work), "");
-      ASSERT_EQ(cudaStreamEndCapture(work, &graph), cudaSuccess);
-      ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-      ASSERT_EQ(cudaGraphUpload(executable, work), cudaSuccess);
-      ASSERT_EQ(cudaStreamSynchronize(work), cudaSuccess);
-      cudaGraphDestroy(graph);
+      const auto twice = [&] { return call(rank, comm, work) + call(rank, comm, work); };
+      ASSERT_EQ(graphs[rank * kComms + comm].capture(work, twice), "");
     }
   for (uint32_t round = 0; round < kRounds; ++round)
     inThreads([&](uint32_t rank) -> std::string {
@@ -175,13 +168,12 @@ TEST_P(Crowded, OppositeOrdersOfGraphsEnd) {
         std::this_thread::sleep_for(50ms);
       for (uint32_t i = 0; i < kComms; ++i) {
         uint32_t comm = rank == 0 ? i : kComms - 1 - i;
-        if (cudaGraphLaunch(graphs[rank * kComms + comm], stream(rank, comm)) != cudaSuccess)
-          return "cudaGraphLaunch";
+        if (std::string wrong = graphs[rank * kComms + comm].replay(stream(rank, comm));
+            !wrong.empty())
+          return wrong;
       }
       return finish(rank, kComms);
     });
-  for (cudaGraphExec_t graph : graphs)
-    cudaGraphExecDestroy(graph);
 }
 
 /// Of one communicator: those behind the first wait for it in their streams, or, in the second

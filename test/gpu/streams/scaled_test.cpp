@@ -7,6 +7,7 @@
 #include "runtime/exec/conformance/reference.h"
 #include "support/testing/seed.h"
 #include "test/gpu/harness/block_plans.h"
+#include "test/gpu/harness/captured_graph.h"
 #include "test/gpu/harness/ranks_on_devices.h"
 
 #include <gtest/gtest.h>
@@ -280,16 +281,11 @@ protected:
     return "";
   }
   /// The call in a graph.
-  std::string capture(uint32_t rank, const Job &job, cudaGraphExec_t &captured) const {
-    cudaGraph_t graph = nullptr;
-    cudaStreamBeginCapture(streamOf(rank), cudaStreamCaptureModeThreadLocal);
-    const occlCall_t call = job.on(rank);
-    const occlResult_t result = occlCall(comms[rank], &call, streamOf(rank));
-    if (cudaStreamEndCapture(streamOf(rank), &graph) != cudaSuccess || result != occlSuccess)
-      return "capture: " + failed("occlCall");
-    const cudaError_t error = cudaGraphInstantiate(&captured, graph, 0);
-    cudaGraphDestroy(graph);
-    return error == cudaSuccess ? "" : "the graph cannot be instantiated";
+  std::string capture(uint32_t rank, const Job &job, CapturedGraph &captured) const {
+    return captured.capture(streamOf(rank), [&]() -> std::string {
+      const occlCall_t call = job.on(rank);
+      return occlCall(comms[rank], &call, streamOf(rank)) == occlSuccess ? "" : failed("occlCall");
+    });
   }
 
   uint32_t seed = 0;
@@ -370,17 +366,16 @@ TEST_F(Scaled, AllToAllsInPlaceAreReplayed) {
   inThreads([&](uint32_t rank) -> std::string {
     std::string wrong;
     for (const auto &job : jobs) {
-      cudaGraphExec_t replayed = nullptr;
+      CapturedGraph replayed;
       std::string failure = capture(rank, *job, replayed);
       meet.arrive_and_wait();
       for (uint32_t times = 0; times < 5 && failure.empty(); ++times) {
         job->prepare(rank, streamOf(rank));
-        cudaGraphLaunch(replayed, streamOf(rank));
-        failure = job->check(rank, streamOf(rank));
+        failure = replayed.replay(streamOf(rank));
+        if (failure.empty())
+          failure = job->check(rank, streamOf(rank));
       }
       meet.arrive_and_wait();
-      if (replayed)
-        cudaGraphExecDestroy(replayed);
       wrong += failure;
     }
     return wrong;
@@ -420,7 +415,7 @@ TEST_F(Scaled, ReplaysReadTheScalar) {
   std::barrier<> meet(n()); // making and destroying graphs may wait for what runs
   inThreads([&](uint32_t rank) -> std::string {
     cudaStream_t stream = streamOf(rank);
-    cudaGraphExec_t replayed = nullptr;
+    CapturedGraph replayed;
     if (std::string failure = capture(rank, job, replayed); !failure.empty())
       return failure;
     meet.arrive_and_wait();
@@ -433,13 +428,13 @@ TEST_F(Scaled, ReplaysReadTheScalar) {
       cudaMemcpyAsync(job.factorAt(rank), factor.data(), factor.size(), cudaMemcpyHostToDevice,
                       stream);
       job.prepare(rank, stream);
-      cudaGraphLaunch(replayed, stream);
-      wrong = job.check(rank, stream,
-                        conformance::encode(conformance::multiplied(numbers, times, job.shape.type),
-                                            job.shape.type));
+      wrong = replayed.replay(stream);
+      const auto expected = conformance::encode(
+          conformance::multiplied(numbers, times, job.shape.type), job.shape.type);
+      if (wrong.empty())
+        wrong = job.check(rank, stream, expected);
     }
     meet.arrive_and_wait();
-    cudaGraphExecDestroy(replayed);
     return wrong;
   });
 }

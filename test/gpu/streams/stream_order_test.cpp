@@ -4,6 +4,7 @@
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "test/gpu/harness/block_plans.h"
+#include "test/gpu/harness/captured_graph.h"
 #include "test/gpu/harness/device_job.h"
 
 #include <gtest/gtest.h>
@@ -92,18 +93,16 @@ protected:
     for (bool inGraph : {false, true}) {
       std::vector<std::string> wrong(kRanks);
       std::vector<std::thread> threads;
-      std::vector<cudaGraphExec_t> graphs(kRanks, nullptr);
-      if (inGraph)
-        for (uint32_t r = 0; r < kRanks; ++r)
-          wrong[r] = capture(r, work, graphs[r]);
+      std::vector<CapturedGraph> graphs(kRanks);
+      for (uint32_t r = 0; r < kRanks && inGraph; ++r) {
+        use(r);
+        wrong[r] = graphs[r].capture(onDevices[r]->stream(), [&, r] { return work(r); });
+      }
       for (uint32_t r = 0; r < kRanks && wrong[0].empty() && wrong[1].empty(); ++r)
         threads.emplace_back([&, r] {
           use(r);
           for (uint32_t i = 0; i < 3 && wrong[r].empty(); ++i)
-            if (!inGraph)
-              wrong[r] = work(r);
-            else if (cudaGraphLaunch(graphs[r], onDevices[r]->stream()) != cudaSuccess)
-              wrong[r] = "cudaGraphLaunch";
+            wrong[r] = inGraph ? graphs[r].replay(onDevices[r]->stream()) : work(r);
           if (wrong[r].empty())
             wrong[r] = onDevices[r]->synchronize();
         });
@@ -113,29 +112,11 @@ protected:
         ASSERT_EQ(wrong[r], "") << "rank " << r << (inGraph ? ", in a graph" : "");
         ASSERT_STREQ(occlCommGetLastError(comms[r]), "");
         compare(r, expected, inGraph);
-        if (graphs[r] != nullptr)
-          cudaGraphExecDestroy(graphs[r]);
       }
     }
   }
 
 private:
-  std::string capture(uint32_t rank, const std::function<std::string(uint32_t)> &work,
-                      cudaGraphExec_t &executable) const {
-    use(rank);
-    cudaStream_t stream = onDevices[rank]->stream();
-    cudaGraph_t graph = nullptr;
-    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    std::string wrong = error == cudaSuccess ? work(rank) : "capture";
-    error = cudaStreamEndCapture(stream, &graph);
-    if (wrong.empty() && error == cudaSuccess)
-      error = cudaGraphInstantiate(&executable, graph, 0);
-    if (wrong.empty() && error == cudaSuccess)
-      error = cudaGraphUpload(executable, stream);
-    if (graph != nullptr)
-      cudaGraphDestroy(graph);
-    return !wrong.empty() ? wrong : error == cudaSuccess ? "" : cudaGetErrorString(error);
-  }
   void compare(uint32_t rank, const std::function<uint32_t(uint32_t)> &expected,
                bool inGraph) const {
     std::vector<uint32_t> host(kCount);
