@@ -130,6 +130,7 @@ private:
   void giveBackIfFinished(OpenInvocation *invocation);
   const void *scaleForLane(OpenInvocation &last, const Submission &submission);
   static std::string describe(const IdState &id);
+  static std::string describeNext(uint64_t sequence, const IdState *id);
   static std::string noRecord(const IdState &id);
   static void setOptions(OpenInvocation &invocation, const Submission &submission);
   OpenInvocation *earlierForLane(IdState &id, const Collective &shape,

@@ -51,6 +51,15 @@ std::string Admission::describe(const IdState &id) {
   return "collective " + id.describe();
 }
 
+/// The next one of the sequence, which there may not have been one of yet.
+std::string Admission::describeNext(uint64_t sequence, const IdState *id) {
+  if (!id)
+    return transport::describeSequence(sequence);
+  if (sequence == kCallSequence)
+    return "call " + std::to_string(id->nextOrdinal);
+  return describe(*id) + ", " + transport::describeInvocation(sequence, id->nextOrdinal);
+}
+
 std::string Admission::noRecord(const IdState &id) {
   return "a record: " + std::to_string(AnnounceCell::kRecords) + " invocations of " + describe(id) +
          " are under way";
@@ -416,12 +425,13 @@ Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
     return firstGoneBehind(*invocation.id, fabric, *invocation.collective->recordReaders,
                            invocation.ordinal + 1);
   };
+  IdState *id = find(submission.id);
+  const std::string waiting = describeNext(submission.id, id);
   const auto error = [&](uint32_t rank, const std::string &unfinished) -> Status {
     return {StatusCode::PeerFailed, fabric.describeGone(rank) + "; it has not finished " +
-                                        unfinished + ", which holds what is needed on rank " +
-                                        std::to_string(fabric.rank())};
+                                        unfinished + ", which holds what " + waiting +
+                                        " needs on rank " + std::to_string(fabric.rank())};
   };
-  IdState *id = find(submission.id);
   if (id && !id->isActive) // then peers' cells are not to be looked at
     id = nullptr;
   // All announce cells are held.

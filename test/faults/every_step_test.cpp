@@ -1,10 +1,11 @@
 // A fault at every step that another process can see of a rank's life: set-up, calls, every
-// instruction, completion, tear-down, shrinking. The others get an error in time
-// that says what they waited for, go on without the lost rank, and leave nothing behind.
+// instruction, partitioned epochs, completion, tear-down, shrinking. The others get an error in
+// time that says what they waited for, go on without the lost rank, and leave nothing behind.
 //
 // OCCL_FAULTS_STRIDE: each so many-th step, for all kinds of faults; `make faults` takes all.
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/partitioned_epochs.h"
 #include "runtime/api/testing/processes.h"
 #include "runtime/api/testing/steps.h"
 #include "test/faults/at_once.h"
@@ -88,7 +89,7 @@ plan::Plan inLines(plan::Plan plan) {
 /// Where a wrong value says that data is there, or where it lies, or that memory may be used again:
 /// nothing keeps a receiver from taking other bytes then.
 constexpr const char *kFilesOfData[] = {"runtime/exec/", "runtime/control/records/announce",
-                                        "runtime/sched/task_board."};
+                                        "runtime/sched/task_board.", "runtime/partitioned/"};
 
 bool leadsToData(const faults::Record &record) {
   return record.hit.load() && std::ranges::any_of(kFilesOfData, [&](const char *file) {
@@ -101,6 +102,13 @@ void expectAllFiles(const faults::Record &record) {
   for (size_t i = 0; i < std::size(kFilesOfData); ++i)
     EXPECT_TRUE(record.files.load() >> i & 1) << "no step is in " << kFilesOfData[i];
 }
+
+struct Work {
+  explicit Work(uint32_t numRanks) : epochs(numRanks) {}
+
+  std::vector<Job> jobs;
+  PartitionedEpochs epochs;
+};
 
 /// Starts all in an order of its own, waits, and calls the last one; if it is in lines in the end
 /// in the lane (runtime/sched/lane_run.h). The first error.
@@ -120,16 +128,37 @@ occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
   return occlSuccess;
 }
 
-/// All that a communicator of a trial does; "" or what is wrong.
-std::string work(const Trial &trial, occlComm_t comm, std::vector<Job> &jobs, bool &isLost) {
+/// Whether the text of a failure says what was waited for, on the rank that saw it first, which may
+/// be further on than the others.
+std::string checkFailure(const Trial &trial, occlResult_t result, const std::string &text) {
+  const auto has = [&](const char *part) { return text.find(part) != std::string::npos; };
+  // A partitioned epoch may also find a send's buffer gone, or wait for the room of the last one.
+  if (has("partitioned"))
+    return checkError(trial, result, text,
+                      {"rank ", "epoch ",
+                       has(" cannot be read ") ? "its process is gone"
+                       : has(" waits for ")    ? " waits for "
+                                               : " not finished "},
+                      true);
+  return checkError(trial, result, text,
+                    {"rank ", "collective '", "instruction ", ".coll:", " waits for "}, true);
+}
+
+/// All that a communicator of a trial does; "" or what is wrong. The work outlives the
+/// communicator.
+std::string runWork(const Trial &trial, occlComm_t comm, Work &work, bool &isLost) {
   uint32_t rank = 0;
   occlCommRank(comm, &rank);
-  occlResult_t result = runAll(comm, jobs, rank);
+  occlResult_t result = runAll(comm, work.jobs, rank);
+  if (result == occlSuccess)
+    result = work.epochs.run(comm);
   isLost = result != occlSuccess;
   if (isLost)
-    return checkError(trial, result, occlCommGetLastError(comm),
-                      {"rank ", "collective '", "instruction ", ".coll:", " waits for "}, true);
-  return trial.kind == Kind::Corrupt && leadsToData(*trial.record) ? "" : checkAll(jobs, rank);
+    return checkFailure(trial, result, occlCommGetLastError(comm));
+  if (trial.kind == Kind::Corrupt && leadsToData(*trial.record))
+    return {};
+  const std::string wrong = checkAll(work.jobs, rank);
+  return wrong.empty() ? work.epochs.wrong() : wrong;
 }
 
 /// Shrinks until a group works; a rank may be lost in the middle of it.
@@ -142,10 +171,10 @@ std::string goOn(const Trial &trial, occlComm_t comm) {
     return trial.kind == Kind::Corrupt ? "" : lastError("occlCommShrink");
   uint32_t numRanks = 0;
   occlCommSize(smaller, &numRanks);
-  std::vector<Job> jobs;
-  jobs.emplace_back(9, handleOf(ringAllReduce(numRanks)), 30);
+  Work work(numRanks);
+  work.jobs.emplace_back(9, handleOf(ringAllReduce(numRanks)), 30);
   bool isLost = false;
-  std::string wrong = work(trial, smaller, jobs, isLost);
+  std::string wrong = runWork(trial, smaller, work, isLost);
   if (trial.kind == Kind::Delay && numRanks != kRanks)
     wrong = "the group has " + std::to_string(numRanks) + " ranks";
   if (wrong.empty() && isLost && trial.losesARank() && numRanks > 1)
@@ -163,12 +192,12 @@ std::string live(const Trial &trial, uint32_t rank) {
   // Who waits so long looks whether its peers are alive.
   if (trial.kind == Kind::Exhaust && rank == (trial.victim + 1) % kRanks)
     std::this_thread::sleep_for(80ms);
-  std::vector<Job> jobs;
-  jobs.emplace_back(0, handleOf(ringAllReduce(kRanks)), 30);
-  jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), 30);
-  jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(kRanks))), 30);
+  Work work(kRanks);
+  work.jobs.emplace_back(0, handleOf(ringAllReduce(kRanks)), 30);
+  work.jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), 30);
+  work.jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(kRanks))), 30);
   bool isLost = false;
-  std::string wrong = work(trial, comm, jobs, isLost);
+  std::string wrong = runWork(trial, comm, work, isLost);
   if (wrong.empty() && trial.kind != Kind::Exhaust) // a smaller one takes descriptors
     wrong = goOn(trial, comm);
   occlCommDestroy(comm);
