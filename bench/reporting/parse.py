@@ -148,6 +148,16 @@ def transfer_row(_header: list[str], values: list[str], _ranks: str) -> Iterator
     yield from time_row(copying, case=case, ranks=ranks, bytes=size, way="run", library="memcpy")
 
 
+def partitioned_row(_header: list[str], values: list[str], _ranks: str) -> Iterator[Row]:
+    """bench:host_partitioned."""
+    partitions, size, own, polling, *others = values
+    where = {"case": "partitioned send", "ranks": "2", "bytes": size}
+    yield from time_row(own, **where, way=partitions)
+    yield from time_row(polling, **where, way=partitions, library="OCCL, polling")
+    for form, value in zip(("one MPI_Send", "MPI_Isend each", "MPI_Send_init each"), others):
+        yield from time_row(value, **where, way=partitions, library=form)
+
+
 # Tables in Markdown, by their first cells.
 TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] = [
     (
@@ -162,6 +172,7 @@ TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] =
     (r"mode \| late by, us", late_row),
     (r"ranks \| bytes \| same order, us each", order_row),
     (r"operation \| ranks \| bytes \| OCCL us \| copying us", transfer_row),
+    (r"partitions \| bytes \| OCCL us \| polling us \| one MPI_Send us", partitioned_row),
 ]
 
 

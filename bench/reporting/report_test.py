@@ -25,6 +25,10 @@ HOST = """| collective | ranks | bytes | OCCL us | p99 | Open MPI us | p99 | cop
 | allreduce | 2 | 64 | 0.7 | 1.1 | 0.9 | 1.5 | 0.1 | 1.38 | 0.06 | pass |
 | broadcast | 4 | 1024 | 2.0 | 2.1 | 4.0 | 4.1 | 0.2 | 2.00 | 0.10 | pass |
 """
+PARTITIONED = """| partitions | bytes | OCCL us | polling us | one MPI_Send us | MPI_Isend each us | MPI_Send_init each us |
+|---|---|---|---|---|---|---|
+| 8, the last one late | 65536 | 31.0 | 1.8 | 11.5 | 3.0 | 2.8 |
+"""
 GPU = """commit 413eadf, 2 x NVIDIA H200, 580.159.04
 | reduce in place, bytes | OCCL | graph | blocking | NCCL 2.28.9 | graph | blocking | symmetric | graph | blocking | best NCCL / OCCL: plain | graph | blocking |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
@@ -91,6 +95,14 @@ class ParseTest(unittest.TestCase):
             found["allreduce", "outofplace", "2", "64", "run", "Open MPI", "ratio"], "1.38"
         )
         self.assertEqual(found["broadcast", "inplace", "4", "1024", "run", "memcpy", "time"], "0.2")
+
+    def test_partitioned_sends(self):
+        found = figures(PARTITIONED)
+        self.assertEqual(len(found), 5)
+        where = ("partitioned send", "", "2", "65536", "8, the last one late")
+        self.assertEqual(found[*where, "OCCL", "time"], "31.0")
+        self.assertEqual(found[*where, "OCCL, polling", "time"], "1.8")
+        self.assertEqual(found[*where, "MPI_Send_init each", "time"], "2.8")
 
     def test_exchanges(self):
         values = figures(EXCHANGE)

@@ -191,10 +191,12 @@ int main() {
                   bench.timeOfEpoch(count));
     }
   }
-  std::printf("\n%-8s %16s %20s\n", "threads", "mark (send), ns", "mark (collective), ns");
-  for (uint32_t threads : {1u, 2u, 4u, 8u}) {
-    Bench bench(2, kPartitions);
-    const double send = bench.timeOfMark(threads, false);
-    std::printf("%-8u %16.1f %20.1f\n", threads, send, bench.timeOfMark(threads, true));
-  }
+  std::printf("\n%-58s %10s\n", "median", "ns");
+  for (bool isCollective : {false, true})
+    for (uint32_t threads : {1u, 2u, 4u, 8u}) {
+      Bench bench(2, kPartitions);
+      std::printf("a mark of a partitioned %s, %u thread%-17s %10.1f\n",
+                  isCollective ? "collective" : "send", threads, threads == 1 ? "" : "s at a time",
+                  bench.timeOfMark(threads, isCollective));
+    }
 }
