@@ -33,7 +33,10 @@ import torch.distributed.pipelining  # noqa: F401
 import torch.distributed.tensor.parallel  # noqa: F401
 
 torch.set_num_threads(1)
-occl.torch.Backend  # builds and loads the extension: once, for all ranks
+# Programs with PyTorch's own backends do without OCCL's in the process.
+WITH_OCCL = os.environ.get("BACKEND") not in ("nccl", "gloo")
+if WITH_OCCL:
+    occl.torch.Backend  # builds and loads the extension: once, for all ranks
 
 
 @dataclass
@@ -89,7 +92,8 @@ class Ranks:
         except BaseException:
             traceback.print_exc()
         finally:
-            occl.torch.close_all()  # which _exit() leaves out
+            if WITH_OCCL:
+                occl.torch.close_all()  # which _exit() leaves out
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)

@@ -1,4 +1,5 @@
 """For programs whose ranks use CUDA tensors, one GPU or several: the device, and failures of groups.
+BACKEND: PyTorch's name of theirs (occl); with nccl, the library is NCCL's, or OCCL's libnccl.so.2.
 
 Where there is no GPU, and OCCL_TEST_DEVICE=cpu, the same programs use CPUs: so mistakes of their own
 are found without one.
@@ -20,6 +21,8 @@ import harness  # noqa: E402
 from harness import dist  # noqa: E402
 
 ON_CPU = os.environ.get("OCCL_TEST_DEVICE") == "cpu"
+BACKEND = os.environ.get("BACKEND", "occl")
+TOO_FEW_GPUS = 77  # the status of a rank
 
 
 def enter(rank: int, size: int, place: str, seconds: float, bound: bool = False) -> torch.device:
@@ -28,8 +31,10 @@ def enter(rank: int, size: int, place: str, seconds: float, bound: bool = False)
     torch.set_num_threads(1)
     device = torch.device("cpu" if ON_CPU else f"cuda:{rank % torch.cuda.device_count()}")
     if not ON_CPU:
+        if BACKEND == "nccl" and not os.environ.get("OCCL_NCCL_REPORT") and torch.cuda.device_count() < size:
+            sys.exit(TOO_FEW_GPUS)  # NCCL refuses ranks that share one
         torch.cuda.set_device(device)
-    harness.init("occl", rank, size, place, seconds, device_id=device if bound and not ON_CPU else None)
+    harness.init(BACKEND, rank, size, place, seconds, device_id=device if bound and not ON_CPU else None)
     torch.set_default_device(device)
     _in_threads_too(device)
     return device
@@ -73,3 +78,17 @@ def must_fail(device: torch.device, body, wanted: str, limit: float) -> str:
     if not re.search(wanted, text, re.IGNORECASE | re.DOTALL):
         raise AssertionError(f"no '{wanted}' in the error: '{text}'")
     return text
+
+
+def is_ended_by_the_library(body, limit: float) -> None:
+    """Of PyTorch's own backends: their watchdog ends a process whose communicator has failed, or
+    whose collective is late, at any time after body() has called it."""
+    body()
+    time.sleep(limit)
+
+
+def said_by_occl(output: str) -> str:
+    """Of what a rank wrote: OCCL's texts, without the ranks that PyTorch puts in front of lines."""
+    lines = [re.sub(r"\[[^\]]*\]", "", line) for line in output.splitlines()]
+    return "\n".join(line for line in lines
+                     if re.search("OCCL|waits for|gave up|calls something else|disagree|is gone|destroyed its", line))
