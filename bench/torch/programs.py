@@ -103,36 +103,12 @@ def decoding(size: int) -> Iterator[tuple[str, int, float]]:
         graphs.clear()
 
 
-def resnet50():
-    from torch import nn
-
-    class Bottleneck(nn.Module):
-        def __init__(self, inputs: int, width: int, stride: int):
-            super().__init__()
-            norm = nn.BatchNorm2d
-            self.body = nn.Sequential(
-                nn.Conv2d(inputs, width, 1, bias=False), norm(width), nn.ReLU(inplace=True),
-                nn.Conv2d(width, width, 3, stride, 1, bias=False), norm(width), nn.ReLU(inplace=True),
-                nn.Conv2d(width, 4 * width, 1, bias=False), norm(4 * width))
-            self.short = nn.Identity() if inputs == 4 * width and stride == 1 else nn.Sequential(
-                nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), norm(4 * width))
-
-        def forward(self, x):
-            return nn.functional.relu(self.body(x) + self.short(x))
-
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
-              nn.MaxPool2d(3, 2, 1)]
-    inputs = 64
-    for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for block in range(blocks):
-            layers.append(Bottleneck(inputs, width, stride if block == 0 else 1))
-            inputs = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
-
-
 def data_parallel(size: int) -> Iterator[tuple[str, int, float]]:
     import torch
     from torch import nn
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test/programs"))
+    from resnet import resnet50
 
     torch.backends.cudnn.benchmark = True
     net = resnet50().cuda().to(memory_format=torch.channels_last)

@@ -68,8 +68,8 @@ programs() { # ranks, program...
 }
 
 cases 2
-programs=(torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel torch_pipeline torch_experts torch_memory torch_pool transformers_llama
-  accelerate_ddp lightning_ddp cupy_sums jax_psum jax_devices)
+programs=(torch_collectives torch_graph torch_ddp torch_resnet torch_fsdp torch_tensor_parallel torch_pipeline torch_experts torch_memory torch_pool
+  transformers_llama accelerate_ddp lightning_ddp cupy_sums jax_psum jax_devices)
 programs 2 "${programs[@]}"
 cases 4
 programs 4 "${programs[@]}"

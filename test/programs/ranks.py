@@ -6,8 +6,8 @@ A program calls main(body): started by itself it starts SIZE copies of itself, w
 most LIMIT seconds, and prints OK. body(rank) is executed by each copy.
 
 Without OCCL_NCCL_LIBRARY in the environment, which run.sh sets, the programs of PyTorch run on CPUs
-with gloo, and that of JAX does with JAX_PLATFORMS=cpu: so their own mistakes are found without a
-GPU.
+with gloo, or BACKEND, which may be occl, and that of JAX does with JAX_PLATFORMS=cpu: so their own
+mistakes are found without a GPU.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 library=$(readlink -f "${1:?usage: run.sh DIR_OF_LIBNCCL [PROGRAM]...}/libnccl.so.2") || exit 2
 [ -f "$library" ] || { echo "run.sh: there is no $library" >&2; exit 2; }
 shift
-[ $# -ne 0 ] || set -- torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel \
+[ $# -ne 0 ] || set -- torch_collectives torch_graph torch_ddp torch_resnet torch_fsdp torch_tensor_parallel \
   torch_pipeline torch_experts torch_memory torch_pool transformers_llama accelerate_ddp lightning_ddp \
   cupy_sums jax_psum jax_devices
 logs=$(mktemp -d)

@@ -16,6 +16,9 @@ DEVICE = torch.device("cpu")
 if ranks.LIBRARY:
     DEVICE = torch.device("cuda", ranks.device_of(int(os.environ.get("RANK", "0"))))
 ON_GPU = DEVICE.type == "cuda"
+BACKEND = "nccl" if ON_GPU else os.environ.get("BACKEND", "gloo")
+if BACKEND == "occl":
+    import occl.torch  # noqa: F401
 
 
 def run(body: Callable[[int, int], None], bound: bool = True) -> None:
@@ -26,7 +29,7 @@ def run(body: Callable[[int, int], None], bound: bool = True) -> None:
         if ON_GPU:
             torch.cuda.set_device(DEVICE)
         dist.init_process_group(
-            "nccl" if ON_GPU else "gloo", init_method=f"file://{os.environ['OCCL_MEETING']}/store",
+            BACKEND, init_method=f"file://{os.environ['OCCL_MEETING']}/store",
             rank=rank, world_size=ranks.SIZE, timeout=timedelta(seconds=ranks.LIMIT / 2),
             device_id=DEVICE if ON_GPU and bound else None)
         body(rank, ranks.SIZE)

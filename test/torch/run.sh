@@ -59,8 +59,8 @@ for version in "${versions[@]}"; do
     step "programs that hang elsewhere, in Python" env BACKEND=occl "$python" test/torch/hangs.py h5 s24 u1
     OCCL_TORCH_FALLBACK=0
     step "programs for GPUs, on CPUs" env OCCL_TEST_DEVICE=cpu "$python" test/torch/gpu/run.py
-    for program in test/programs/torch_*.py; do # for GPUs; here it is seen that they are right
-      step "$program with gloo" env LIMIT=180 "$python" "$program"
+    for program in test/programs/torch_*.py; do # for GPUs and libnccl.so.2
+      step "$program with occl" env LIMIT=180 BACKEND=occl "$python" "$program"
     done
     # The Python package's own tests, where there are any.
     if compgen -G "python/tests/test_*.py" >/dev/null; then
