@@ -423,10 +423,97 @@ def case_gone_in_backward(rank: int) -> None:
     raises(RuntimeError, "rank 2", model(torch.ones(2, 4)).sum().backward)
 
 
+def use_shrunk(group: dist.ProcessGroup, rank: int, size: int) -> None:
+    assert (group.rank(), group.size()) == (rank, size), (group.rank(), group.size())
+    for _ in range(40):  # more than the backend has ids
+        x = torch.full((1000,), rank + 1.)
+        dist.all_reduce(x, group=group)
+        assert x[-1] == size * (size + 1) / 2, x
+    got = torch.empty(5)
+    works = [dist.isend(torch.full((5,), float(rank)), group=group, group_dst=(rank + 1) % size),
+             dist.irecv(got, group=group, group_src=(rank - 1) % size)]
+    for work in works:
+        work.wait()
+    assert got[0] == (rank - 1) % size
+    dist.barrier(group)
+
+
+def case_shrink(rank: int) -> None:
+    """Who is left out does not call, and may go on with other groups; ranks keep their order."""
+    other = dist.new_group()
+    group = dist.new_group()
+    if rank == 0:
+        assert dist.group.WORLD._get_backend(torch.device("cpu")).supports_shrinking
+        time.sleep(1)
+    else:
+        use_shrunk(dist.shrink_group([0], group), rank - 1, 2)
+    x = torch.ones(10)
+    dist.all_reduce(x, group=other)
+    assert x[0] == 3
+    if rank == 2:
+        raises(ValueError, "rank 2 calls, and is to be left out",
+               lambda: dist.group.WORLD._get_backend(torch.device("cpu")).shrink([2]))
+        raises(ValueError, "none of this group",
+               lambda: dist.group.WORLD._get_backend(torch.device("cpu")).shrink([3]))
+
+
+def case_shrink_after_kill(rank: int) -> None:
+    """Of the default group, whose operations have failed; the shrunk one is the default then, and
+    one can be made of it."""
+    dist.all_reduce(torch.ones(10))
+    if rank == 1:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    raises(Error, "rank 1", lambda: [dist.all_reduce(torch.ones(100000)) for _ in range(100)])
+    use_shrunk(dist.shrink_group([1]), rank // 2, 2)
+    assert dist.get_world_size() == 2
+    use_shrunk(dist.group.WORLD, rank // 2, 2)
+    if rank == 0:
+        use_shrunk(dist.shrink_group([1]), 0, 1)
+    dist.destroy_process_group()  # what it has sent leaves before the process ends
+
+
+def case_shrink_aborts(rank: int) -> None:
+    """SHRINK_ABORT ends what is in flight; else nobody would."""
+    if rank == 2:
+        return time.sleep(5)
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    began = time.monotonic()
+    group = dist.shrink_group([2], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
+    raises(Error, "abort", work.wait)
+    use_shrunk(group, rank, 2)
+    assert time.monotonic() - began < 30, "it waited for the group's timeout"
+
+
+def case_shrink_interrupted(rank: int) -> None:
+    """SIGINT ends the wait for the others, and nothing holds up the end of the group."""
+    group = dist.new_group()
+    if rank != 0:
+        return time.sleep(8)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    raises(KeyboardInterrupt, "", dist.shrink_group, [2], group)
+    raises(Error, "shrink was interrupted", dist.all_reduce, torch.ones(1), group=group)
+    dist.destroy_process_group(group)
+    assert time.monotonic() - began < 30, "the end waits for what was interrupted"
+
+
+def case_shrink_without_all(rank: int) -> None:
+    """One that is not left out does not come: all that have are told, and can try again."""
+    group = dist.new_group(timeout=timedelta(seconds=2))
+    if rank == 2:
+        return time.sleep(12)
+    raises(Error, "of 3 ranks that are not left out 2 are there",
+           lambda: group._get_backend(torch.device("cpu")).shrink([]))
+    use_shrunk(dist.shrink_group([2], group), rank, 2)
+
+
 CASES = {name[5:]: function for name, function in list(globals().items())
          if name.startswith("case_")}
 # What ranks end with, where it is not 0.
-STATUSES = {"killed_rank": {2: -signal.SIGKILL}, "killed_rank_messages": {2: -signal.SIGKILL}}
+STATUSES = {"killed_rank": {2: -signal.SIGKILL}, "killed_rank_messages": {2: -signal.SIGKILL},
+            "shrink_after_kill": {1: -signal.SIGKILL}}
 
 
 def run(name: str) -> str | None:

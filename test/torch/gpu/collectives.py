@@ -431,6 +431,20 @@ def case_cpu_tensors_beside(c: Context) -> None:
                torch.empty(c.size, device="cpu"), torch.ones(1))
 
 
+def case_shrink(c: Context) -> None:
+    """Without the last rank, which does not call. The smaller group is connected by its first tensor."""
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1000), group=group)
+    if c.rank == c.size - 1:
+        return
+    small = group._get_backend(c.device).shrink([c.size - 1])
+    assert (small.rank(), small.size()) == (c.rank, c.size - 1)
+    for _ in range(40):  # more than there are ids
+        x = torch.full((1000,), c.rank + 1.)
+        small.allreduce([x]).wait()
+        equal(x, torch.full_like(x, (c.size - 1) * c.size / 2))
+
+
 def case_groups(c: Context) -> None:
     alone = [dist.new_group([q]) for q in range(c.size)][c.rank]
     x = torch.full((10,), float(c.rank))

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <thread>
-
-#include "meeting.h"
 
 namespace occl_torch {
 
@@ -20,31 +19,42 @@ constexpr const char *kNoDevicesAcross =
     "init_process_group('cpu:occl,cuda:nccl') for CUDA tensors, whose NCCL may be OCCL's, by "
     "`occl nccl`";
 
-} // namespace
-
-Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                 c10::intrusive_ptr<GroupOptions> options)
-    : c10d::Backend(rank, size), options_(std::move(options)), store_(std::move(store)),
-      strand_(std::make_shared<Strand>()), timeout_(options_->timeout.count()) {
+int checkedSize(int size) {
   if (size > kMaxRanks)
     C10_THROW_ERROR(ValueError, "occl: a process group of " + std::to_string(size) +
                                     " ranks: this backend has groups of 1 to " +
                                     std::to_string(kMaxRanks) + " ranks");
-  const Meeting meeting = meet(*store_, rank, size, options_->timeout);
+  return size;
+}
+
+} // namespace
+
+Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                 c10::intrusive_ptr<GroupOptions> options)
+    : Backend(store, rank, size, options, nullptr,
+              meet(*store, rank, checkedSize(size), options->timeout)) {}
+
+Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                 c10::intrusive_ptr<GroupOptions> options, std::shared_ptr<Communicator> comm,
+                 const Meeting &meeting)
+    : c10d::Backend(rank, size), options_(std::move(options)), store_(std::move(store)),
+      isAcross_(meeting.isAcross), comm_(std::move(comm)), strand_(std::make_shared<Strand>()),
+      timeout_(options_->timeout.count()) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = timeoutOf(options_->timeout);
-  comm_ = Communicator::joinHearing(rank, size, meeting.collectives, config);
-  if (meeting.isAcross)
+  if (!comm_)
+    comm_ = Communicator::joinHearing(rank, size, meeting.collectives, config);
+  if (isAcross_)
     Communicator::closeAtExit(comm_);
   // Headers of messages are waited for as long as it takes: see messages.h.
   config.timeoutMs = 0;
   config.maxInFlight = kMessageRequests;
-  auto comm = Communicator::joinHearing(rank, size, meeting.messages, config);
-  if (meeting.isAcross)
-    Communicator::closeAtExit(comm);
-  messages_ = std::make_shared<Messages>(std::move(comm), rank, size);
+  auto messages = Communicator::joinHearing(rank, size, meeting.messages, config);
+  if (isAcross_)
+    Communicator::closeAtExit(messages);
+  messages_ = std::make_shared<Messages>(std::move(messages), rank, size);
   devices_ = DeviceGroup::make(rank, size, meeting.devices, timeoutOf(options_->timeout),
-                               meeting.isAcross ? kNoDevicesAcross : "");
+                               isAcross_ ? kNoDevicesAcross : "");
   c10d::Backend::init();
 }
 
@@ -128,6 +138,38 @@ Backend::split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<i
   return c10::make_intrusive<Backend>(space, static_cast<int>(mine - ranks.begin()),
                                       static_cast<int>(ranks.size()),
                                       c10::make_intrusive<GroupOptions>(options->timeout));
+}
+
+c10::intrusive_ptr<c10d::Backend>
+Backend::shrink(const std::vector<int64_t> &excluded, int flags,
+                const c10::intrusive_ptr<c10d::Backend::Options> &options) {
+  constexpr int kAbort = 1; // SHRINK_ABORT
+  if (comm_->forked())
+    usable("shrink"); // a group that has failed is what this is for
+  std::set<uint32_t> without;
+  for (const int64_t rank : excluded) {
+    checkRoot(rank, "shrink");
+    if (rank == rank_)
+      C10_THROW_ERROR(ValueError, "occl: shrink: rank " + std::to_string(rank) +
+                                      " calls, and is to be left out");
+    without.insert(static_cast<uint32_t>(rank));
+  }
+  if ((flags & kAbort) != 0)
+    abort();
+  auto with = c10::make_intrusive<GroupOptions>(options ? options->timeout
+                                                        : std::chrono::milliseconds(timeout_));
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.timeoutMs = timeoutOf(with->timeout);
+  auto comm = Communicator::shrinkHearing(comm_, {without.begin(), without.end()}, config);
+  const int rank = comm->rank(), size = comm->size(), wanted = size_ - int(without.size());
+  if (size != wanted)
+    C10_THROW_ERROR(DistBackendError,
+                    "occl: shrink: of " + std::to_string(wanted) + " ranks that are not left out " +
+                        std::to_string(size) +
+                        " are there: the others have died, or have not called within the timeout");
+  const Meeting meeting =
+      meetAgain(*store_, rank, size, isAcross_, [&](std::string &text) { comm->broadcast(text); });
+  return c10::make_intrusive<Backend>(store_, rank, size, with, std::move(comm), meeting);
 }
 
 // --- Works.

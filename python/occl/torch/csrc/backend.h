@@ -10,6 +10,7 @@
 #include <torch/version.h>
 
 #include "device/group.h"
+#include "meeting.h"
 #include "messages.h"
 #include "types.h"
 
@@ -54,6 +55,10 @@ public:
   /// Waits for the other ranks, at most the timeout of the options.
   Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
           c10::intrusive_ptr<GroupOptions> options);
+  /// Of ranks that meet so; `comm`: their communicator for collectives, null if it is to be made.
+  Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+          c10::intrusive_ptr<GroupOptions> options, std::shared_ptr<Communicator> comm,
+          const Meeting &meeting);
   ~Backend() override;
 
   const std::string getBackendName() const override { return "occl"; }
@@ -71,6 +76,13 @@ public:
   c10::intrusive_ptr<c10d::Backend>
   split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
         const c10::intrusive_ptr<c10d::Backend::Options> &options);
+  bool supportsShrinking() const { return true; }
+  /// A group of the ranks that are left without `excluded`, which do not call. The others do, and
+  /// get it in their order. Flag 1: what is in flight is aborted first, on all ranks. Throws
+  /// DistBackendError on all if a further rank has died, or does not call within the timeout.
+  c10::intrusive_ptr<c10d::Backend>
+  shrink(const std::vector<int64_t> &excluded, int flags,
+         const c10::intrusive_ptr<c10d::Backend::Options> &options);
   void setTimeout(std::chrono::milliseconds timeout);
   c10d::ErrorType getError();
   /// Why it has failed, "" if it has not as far as this rank knows. CUDA's streams go on after a
@@ -165,6 +177,7 @@ private:
 
   const c10::intrusive_ptr<GroupOptions> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
+  const bool isAcross_; // several machines
   std::shared_ptr<Communicator> comm_;
   std::shared_ptr<Strand> strand_;
   std::shared_ptr<Messages> messages_;

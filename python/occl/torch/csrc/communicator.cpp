@@ -3,7 +3,9 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <thread>
 #include <vector>
@@ -43,21 +45,90 @@ std::shared_ptr<Communicator> Communicator::join(int rank, int size, const std::
   return comm;
 }
 
-std::shared_ptr<Communicator> Communicator::joinHearing(int rank, int size, const std::string &name,
-                                                        const occlConfig_t &config) {
+namespace {
+
+// What comes of `make` after a signal's exception has ended this is closed.
+std::shared_ptr<Communicator> hearing(std::function<std::shared_ptr<Communicator>()> make) {
   std::promise<std::shared_ptr<Communicator>> promise;
-  auto joined = promise.get_future();
-  // Nothing but the timeout ends it there; what comes of it after this has given up is closed.
-  std::thread([rank, size, name, config, promise = std::move(promise)]() mutable {
+  auto made = promise.get_future();
+  std::thread([make = std::move(make), promise = std::move(promise)]() mutable {
     try {
-      promise.set_value(join(rank, size, name, config));
+      promise.set_value(make());
     } catch (...) {
       promise.set_exception(std::current_exception());
     }
   }).detach();
-  while (joined.wait_for(kSignalSlice) != std::future_status::ready)
+  while (made.wait_for(kSignalSlice) != std::future_status::ready)
     checkSignals();
-  return joined.get();
+  return made.get();
+}
+
+} // namespace
+
+std::shared_ptr<Communicator> Communicator::joinHearing(int rank, int size, const std::string &name,
+                                                        const occlConfig_t &config) {
+  // Nothing but the timeout ends it there.
+  return hearing([rank, size, name, config] { return join(rank, size, name, config); });
+}
+
+std::shared_ptr<Communicator> Communicator::shrink(Communicator &from,
+                                                   const std::vector<uint32_t> &excluded,
+                                                   const occlConfig_t &config) {
+  std::shared_ptr<Communicator> comm(new Communicator);
+  comm->owner_ = getpid();
+  comm->closed_ = true; // unless it is made
+  occlResult_t result = occlAborted;
+  std::string why = from.unusable(); // if it is closed
+  if (Use use(from); use) {
+    result = occl().occlCommShrink(use.handle(), excluded.data(),
+                                   static_cast<uint32_t>(excluded.size()), &config, &comm->handle_);
+    why = occl().occlGetLastError(); // the communicator's own failure is an older one
+  }
+  if (result != occlSuccess)
+    C10_THROW_ERROR(DistBackendError,
+                    std::string("occl: shrink: ") + occl().occlGetErrorString(result) + ": " + why);
+  comm->closed_ = false;
+  return comm;
+}
+
+std::shared_ptr<Communicator> Communicator::shrinkHearing(const std::shared_ptr<Communicator> &from,
+                                                          const std::vector<uint32_t> &excluded,
+                                                          const occlConfig_t &config) {
+  try {
+    return hearing([from, excluded, config] { return shrink(*from, excluded, config); });
+  } catch (const c10::Error &) { // of the thread, which is over
+    throw;
+  } catch (...) {
+    // The thread is inside of a call with it, which its end would wait for.
+    from->abort("shrink was interrupted");
+    throw;
+  }
+}
+
+int Communicator::number(occlResult_t (*of)(occlComm_t, uint32_t *), const char *what) {
+  uint32_t value = 0;
+  occlResult_t result = occlAborted;
+  if (Use use(*this); use)
+    result = of(use.handle(), &value);
+  if (result != occlSuccess)
+    std::rethrow_exception(failure(what, result));
+  return static_cast<int>(value);
+}
+
+void Communicator::broadcast(std::string &text) {
+  std::vector<char> bytes(4096, '\0');
+  std::copy(text.begin(), text.begin() + std::min(text.size(), bytes.size() - 1), bytes.begin());
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = occlKindBroadcast;
+  call.sendBuffer = call.recvBuffer = bytes.data();
+  call.count = bytes.size();
+  call.dataType = occlUint8;
+  occlResult_t result = occlAborted;
+  if (Use use(*this); use)
+    result = occl().occlCall(use.handle(), &call, nullptr);
+  if (result != occlSuccess)
+    std::rethrow_exception(failure("broadcast", result));
+  text = bytes.data();
 }
 
 Communicator::~Communicator() { close(); }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "library.h"
 
@@ -15,7 +16,7 @@ namespace occl_torch {
 /// Milliseconds as OCCL takes them: 0 and less are its longest.
 uint32_t timeoutOf(std::chrono::milliseconds timeout);
 
-/// Thread-safe. Calls of it never wait for other ranks, but for join().
+/// Thread-safe. Calls of it never wait for other ranks, but for join(), shrink() and broadcast().
 class Communicator {
 public:
   /// Waits for all ranks. Throws c10::DistBackendError with OCCL's text.
@@ -25,6 +26,12 @@ public:
   /// make of it then is as if this one had left.
   static std::shared_ptr<Communicator> joinHearing(int rank, int size, const std::string &name,
                                                    const occlConfig_t &config);
+  /// One of the ranks of `from` without `excluded`, which do not call, and without those that have
+  /// died or do not call within its timeout. Waits for the others, else as joinHearing();
+  /// an exception of a signal's aborts `from`.
+  static std::shared_ptr<Communicator> shrinkHearing(const std::shared_ptr<Communicator> &from,
+                                                     const std::vector<uint32_t> &excluded,
+                                                     const occlConfig_t &config);
   ~Communicator();
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
@@ -41,6 +48,13 @@ public:
     Communicator &comm_;
     bool open_;
   };
+
+  /// As the communicator counts them. Throws DistBackendError if it is closed.
+  int rank() { return number(occl().occlCommRank, "rank"); }
+  int size() { return number(occl().occlCommSize, "size"); }
+  /// Rank 0's text on all ranks: of less than 4 KiB, before any other call. Throws
+  /// DistBackendError.
+  void broadcast(std::string &text);
 
   /// Ends what is in flight on all ranks. `why` is what errors say from now on.
   void abort(const std::string &why);
@@ -72,6 +86,9 @@ public:
 
 private:
   Communicator() = default;
+  static std::shared_ptr<Communicator>
+  shrink(Communicator &from, const std::vector<uint32_t> &excluded, const occlConfig_t &config);
+  int number(occlResult_t (*of)(occlComm_t, uint32_t *), const char *what);
   bool shut(const std::string &why);
 
   occlComm_t handle_ = nullptr;

@@ -14,6 +14,9 @@ namespace occl_torch {
   F(occlCommInitRank)                                                                              \
   F(occlCommDestroy)                                                                               \
   F(occlCommAbort)                                                                                 \
+  F(occlCommShrink)                                                                                \
+  F(occlCommRank)                                                                                  \
+  F(occlCommSize)                                                                                  \
   F(occlStart)                                                                                     \
   F(occlCall)                                                                                      \
   F(occlStreamWait)                                                                                \

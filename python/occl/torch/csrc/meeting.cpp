@@ -86,6 +86,17 @@ public:
     return meeting;
   }
 
+  Meeting meetAgain(bool isAcross, const std::function<void(std::string &)> &tell) {
+    std::vector<std::shared_ptr<void>> held;
+    std::string way;
+    if (rank_ == 0)
+      way = isAcross ? acrossWay(held) : localWay();
+    tell(way);
+    Meeting meeting = follow(way);
+    meeting.held = std::move(held);
+    return meeting;
+  }
+
 private:
   using Clock = std::chrono::steady_clock;
   struct Guest {
@@ -286,6 +297,11 @@ private:
 
 Meeting meet(c10d::Store &store, int rank, int size, milliseconds timeout) {
   return Attendee(store, rank, size, timeout).meet();
+}
+
+Meeting meetAgain(c10d::Store &store, int rank, int size, bool isAcross,
+                  const std::function<void(std::string &)> &tell) {
+  return Attendee(store, rank, size, milliseconds(0)).meetAgain(isAcross, tell);
 }
 
 } // namespace occl_torch

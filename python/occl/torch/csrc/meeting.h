@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,5 +24,10 @@ struct Meeting {
 /// Waits for all ranks, at most `timeout`. Throws DistBackendError, on all ranks, which names those
 /// that have not come.
 Meeting meet(c10d::Store &store, int rank, int size, std::chrono::milliseconds timeout);
+
+/// Of ranks that have a communicator for collectives already: `tell` brings rank 0's text to all of
+/// them. Nothing is asked of the store, whose process may be gone. Throws DistBackendError.
+Meeting meetAgain(c10d::Store &store, int rank, int size, bool isAcross,
+                  const std::function<void(std::string &)> &tell);
 
 } // namespace occl_torch
