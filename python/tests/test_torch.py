@@ -95,6 +95,23 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     assert str(tmp_path / "cache" / "extensions") in str(raised.value)
 
 
+def test_a_user_without_a_home_names_the_cache(monkeypatch, tmp_path):
+    """As in containers that run with the number of a user that the system does not know."""
+    from occl.torch import build
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+    monkeypatch.setattr(build.Path, "home", nowhere)
+    for unset in (lambda: monkeypatch.delenv("OCCL_TORCH_CACHE", raising=False),
+                  lambda: monkeypatch.setenv("OCCL_TORCH_CACHE", "")):
+        unset()
+        with pytest.raises(build.BuildError, match="OCCL_TORCH_CACHE"):
+            build.build()
+    monkeypatch.setattr(build, "_compile", lambda output, *headers: output.write_text(""))
+    monkeypatch.setenv("OCCL_TORCH_CACHE", str(tmp_path))
+    assert tmp_path in build.build().parents
+
+
 def test_an_extension_in_the_package_is_of_one_python(monkeypatch, tmp_path):
     from occl.torch import build
 

@@ -75,6 +75,10 @@ def case_bad_tensors(c: Context) -> None:
            torch.empty(c.size, dtype=torch.int32), torch.empty(1))
     raises(ValueError, "sparse", c.occl._get_backend(torch.device("cpu")).allreduce,
            [torch.ones(3).to_sparse()])
+    twisted = torch.full((1,), 1 + 2j).conj()
+    backend = c.occl._get_backend(torch.device("cpu"))
+    for view in (twisted, twisted.imag):
+        raises(ValueError, "conjugated or negated", backend.broadcast, [view], dist.BroadcastOptions())
     raises(ValueError, "BAND with Float", dist.all_reduce, torch.ones(3), ReduceOp.BAND)
     raises(ValueError, "MAX with Complex", c.occl._get_backend(torch.device("cpu")).allreduce,
            [torch.ones(3, dtype=torch.complex64)], _options(ReduceOp.MAX))

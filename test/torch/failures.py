@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import sys
 import threading
@@ -322,6 +323,9 @@ def case_fork(rank: int) -> None:
             raises(Error, "fork()", dist.send, torch.ones(3), (rank + 1) % 3)
             raises(Error, "fork()", pending.wait)
             assert not pending.is_completed()
+            backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+            assert "fork()" in backend.failure()
+            backend.abort()  # disturbs nobody
             dist.destroy_process_group()
             os._exit(0)
         except BaseException as error:
@@ -421,6 +425,38 @@ def case_gone_in_backward(rank: int) -> None:
     if rank == 2:
         os._exit(0)
     raises(RuntimeError, "rank 2", model(torch.ones(2, 4)).sum().backward)
+
+
+def case_no_memory(rank: int) -> None:
+    """For a message that comes before its receive: messages end, on both sides; the process did."""
+    dist.barrier()
+    if rank == 0:
+        work = dist.isend(torch.ones(128 << 20), 1, tag=1)  # 512 MiB
+        raises(Error, "rank 1", work.wait)
+    elif rank == 1:
+        with open("/proc/self/statm") as sizes:
+            now = int(sizes.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (now + (256 << 20), resource.RLIM_INFINITY))
+        raises(Error, "rank 1 has no memory for a message of 536870912 bytes of rank 0", dist.recv,
+               torch.empty(5), 0, None, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    dist.all_reduce(torch.ones(5))  # collectives go on
+
+
+def case_far_timeout(rank: int) -> None:
+    """As programs have it that want none: beyond what clocks count."""
+    forever = timedelta(days=200000)
+    group = dist.new_group(timeout=forever)
+    x = torch.ones(5)
+    if rank == 0:
+        time.sleep(1)
+    dist.all_reduce(x, group=group, async_op=True).wait(forever)
+    assert x[0] == 3
+    if rank == 0:
+        time.sleep(1)
+        dist.send(x, 1, group)
+    elif rank == 1:
+        dist.recv(x, 0, group)
 
 
 def use_shrunk(group: dist.ProcessGroup, rank: int, size: int) -> None:

@@ -55,7 +55,7 @@ for version in "${versions[@]}"; do
     OCCL_TORCH_FALLBACK=1 # the backend in Python
     step "operations and training, in Python" "$python" test/torch/cases.py
     step "failures, in Python" "$python" test/torch/failures.py killed_rank killed_rank_messages made_again mismatch \
-      after_destroy abort fork interrupt bad_ranks gone_in_backward
+      after_destroy abort fork interrupt bad_ranks gone_in_backward far_timeout no_memory
     step "programs that hang elsewhere, in Python" env BACKEND=occl "$python" test/torch/hangs.py h5 s24 u1
     OCCL_TORCH_FALLBACK=0
     step "programs for GPUs, on CPUs" env OCCL_TEST_DEVICE=cpu "$python" test/torch/gpu/run.py

@@ -94,6 +94,16 @@ def _compile(output: Path, headers: Path, python_headers: str) -> None:
     partial.rename(output)
 
 
+def _cache() -> Path:
+    if named := os.environ.get("OCCL_TORCH_CACHE"):
+        return Path(named)
+    try:
+        return Path.home() / ".cache" / "occl-torch"
+    except RuntimeError:  # a user without an entry in the system's list, as in containers
+        raise BuildError("PyTorch's backend is compiled once and kept in the user's home directory, and "
+                         "this user has none: name another folder by OCCL_TORCH_CACHE (docs/torch.md)") from None
+
+
 def build(python: str | None = None) -> Path:
     """Returns the extension for a Python (None: this one) and the torch of this one; builds it
     unless it is there."""
@@ -106,8 +116,7 @@ def build(python: str | None = None) -> Path:
     digest = hashlib.sha256()
     for path in sorted([*SOURCES.rglob("*.[ch]*"), *headers.glob("occl*.h"), Path(__file__)]):
         digest.update(path.name.encode() + path.read_bytes())
-    cache = Path(os.environ.get("OCCL_TORCH_CACHE", Path.home() / ".cache" / "occl-torch"))
-    output = cache / "extensions" / "-".join(
+    output = _cache() / "extensions" / "-".join(
         ["torch", torch.__version__, tag, digest.hexdigest()[:16]]) / "_c10d.so"
     if output.exists():
         return output

@@ -26,7 +26,7 @@ import occl
 
 from ._fallback import elements
 from ._fallback.elements import check, flat, only, raw
-from ._fallback.engine import Engine
+from ._fallback.engine import Engine, seconds_of
 from ._fallback.meeting import meet
 from ._fallback.messages import ANY_SOURCE, REQUESTS, Messages, transfer
 from ._fallback.work import OcclWork
@@ -84,7 +84,7 @@ class Backend(dist.ProcessGroup):
         self._batches: dict[int, list[_Batch]] = {}  # that threads have open
         self._splits: dict[str, int] = {}
         self._next = self._number = 0
-        seconds = timeout.total_seconds()
+        seconds = seconds_of(timeout)
         name = meet(store, rank, size, seconds)
         try:
             comm = occl.init(rank=rank, size=size, name=name, timeout=seconds)
@@ -154,6 +154,8 @@ class Backend(dist.ProcessGroup):
 
     def failure(self) -> str:
         """Why it has failed, "" if it has not as far as this rank knows."""
+        if not self._engine.is_of_this_process():
+            return "this process was made by fork() after the process group"
         return self._engine.comm.failure() or ""
 
     # --- Its end.
@@ -239,7 +241,7 @@ class Backend(dist.ProcessGroup):
         given = getattr(options, "timeout", None)
         if given is None or given < timedelta(0):
             given = self._timeout
-        return given.total_seconds()
+        return seconds_of(given)
 
     def _start(self, work: OcclWork, kind: str, array: Any, out: Any, options: Any,
                then: Callable[[], None] | None = None, **more: Any) -> None:
@@ -517,19 +519,16 @@ class Backend(dist.ProcessGroup):
     def send(self, tensors: Any, peer: int, tag: int = 0) -> OcclWork:
         tensor = self._message(tensors, "send")
         self._check_root(peer, "send")
-        seconds = self._timeout.total_seconds()
-        return self._started(self._messages.send(tensor, peer, tag, seconds))
+        return self._started(self._messages.send(tensor, peer, tag, seconds_of(self._timeout)))
 
     def recv(self, tensors: Any, peer: int, tag: int = 0) -> OcclWork:
         tensor = self._message(tensors, "recv")
         self._check_root(peer, "recv")
-        seconds = self._timeout.total_seconds()
-        return self._started(self._messages.receive(tensor, peer, tag, seconds))
+        return self._started(self._messages.receive(tensor, peer, tag, seconds_of(self._timeout)))
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> OcclWork:
         tensor = self._message(tensors, "recv")
-        seconds = self._timeout.total_seconds()
-        return self._started(self._messages.receive(tensor, ANY_SOURCE, tag, seconds))
+        return self._started(self._messages.receive(tensor, ANY_SOURCE, tag, seconds_of(self._timeout)))
 
     def _message(self, tensors: Any, name: str) -> Tensor:
         tensor = only(tensors, name)

@@ -73,6 +73,9 @@ def check(tensors: Sequence[Tensor], operation: str) -> None:
                              "(docs/torch.md)")
         if tensor.layout != torch.strided:
             raise ValueError(f"occl: {operation}: Tensors must be dense, not sparse")
+        if tensor.is_conj() or tensor.is_neg():
+            raise ValueError(f"occl: {operation}: a tensor is a view that is conjugated or negated when it "
+                             "is read: use resolve_conj(), resolve_neg()")
         own = {one for one in _FORMATS if tensor.is_contiguous(memory_format=one)}
         if not own:
             raise ValueError(f"occl: {operation}: Tensors must be contiguous")

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 
 import torch.distributed as dist
 
@@ -16,7 +17,14 @@ import occl
 from ... import _library
 from .work import Observer
 
+_LONGEST = 4294966.0  # seconds
 _SHORT, _LONG = 50e-6, 1e-3  # seconds between two looks of the helper
+
+
+def seconds_of(timeout: timedelta) -> float:
+    """As OCCL takes them: what it does not count, and 0 and less, are its longest."""
+    seconds = timeout.total_seconds()
+    return seconds if 0 < seconds < _LONGEST else _LONGEST
 
 
 def error_of(name: str, error: Exception) -> Exception:

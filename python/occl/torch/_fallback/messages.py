@@ -207,24 +207,33 @@ class Messages(Engine):
             return
         arrival = _Arrival(number, tag, _TYPES[dtype], nbytes, self._arrivals)
         self._arrivals += 1
-        self._match(arrival)
+        try:
+            self._match(arrival)
+        except (MemoryError, RuntimeError):  # of PyTorch's: nobody can have what comes from this peer
+            why = (f"rank {self.comm.rank} has no memory for a message of {nbytes} bytes of rank {number}, "
+                   "which no receive of that size waits for")
+            self.closed = self.closed or why
+            self.comm.abort()
+            self._fail_posted(number, dist.DistBackendError(f"occl: recv: {why}"))
+            return
         self._take(arrival)
         self._arm()
 
     def _match(self, arrival: _Arrival) -> None:
-        for receive in self._posted:
-            if receive.peer in (ANY_SOURCE, arrival.peer) and receive.tag == arrival.tag:
-                self._posted.remove(receive)
-                receive.work.source = arrival.peer
-                arrival.receive = receive
-                if self._fits(arrival):
-                    arrival.is_straight = True
-                    arrival.into = flat(receive.tensor).view(torch.uint8)
-                break
+        """Nothing is taken if there is no memory for the message."""
+        receive = next((one for one in self._posted
+                        if one.peer in (ANY_SOURCE, arrival.peer) and one.tag == arrival.tag), None)
+        arrival.receive = receive
+        if receive is not None and self._fits(arrival):
+            arrival.is_straight = True
+            arrival.into = flat(receive.tensor).view(torch.uint8)
         else:
-            self._peers[arrival.peer].unclaimed.append(arrival)
-        if arrival.into is None:
             arrival.into = torch.empty(arrival.bytes, dtype=torch.uint8)
+        if receive is None:
+            self._peers[arrival.peer].unclaimed.append(arrival)
+        else:
+            self._posted.remove(receive)
+            receive.work.source = arrival.peer
 
     def _take(self, arrival: _Arrival) -> None:
         peer = self._peers[arrival.peer]

@@ -74,6 +74,8 @@ void Backend::shutdown() {
 }
 
 void Backend::abort() {
+  if (comm_->forked())
+    return; // it is the parent's
   const std::string why = "rank " + std::to_string(rank_) + " has aborted the process group";
   comm_->abort(why);
   messages_->abort(why);
@@ -82,11 +84,12 @@ void Backend::abort() {
 
 c10d::ErrorType Backend::getError() {
   constexpr int kSuccess = 0, kCommError = 2; // as in Backend.hpp
-  return static_cast<c10d::ErrorType>(comm_->failed() || devices_->failed() ? kCommError
-                                                                            : kSuccess);
+  return static_cast<c10d::ErrorType>(failure().empty() ? kSuccess : kCommError);
 }
 
 std::string Backend::failure() {
+  if (comm_->forked())
+    return comm_->unusable();
   const std::string onDevices = devices_->whyFailed(), onHosts = comm_->whyFailed();
   return onDevices.empty() ? onHosts : onDevices;
 }

@@ -15,6 +15,10 @@ namespace occl_torch {
 
 /// Milliseconds as OCCL takes them: 0 and less are its longest.
 uint32_t timeoutOf(std::chrono::milliseconds timeout);
+/// The same, which a time of a clock has room for.
+inline std::chrono::milliseconds boundedOf(std::chrono::milliseconds timeout) {
+  return std::chrono::milliseconds(timeoutOf(timeout));
+}
 
 /// Thread-safe. Calls of it never wait for other ranks, but for join(), shrink() and broadcast().
 class Communicator {

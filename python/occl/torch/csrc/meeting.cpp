@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "library.h"
+#include "communicator.h"
 #include "signals.h"
 
 namespace occl_torch {
@@ -75,7 +75,7 @@ private:
 class Attendee {
 public:
   Attendee(c10d::Store &store, int rank, int size, milliseconds timeout)
-      : store_(store), rank_(rank), size_(size), timeout_(timeout) {}
+      : store_(store), rank_(rank), size_(size), timeout_(boundedOf(timeout)) {}
 
   Meeting meet() {
     if (size_ == 1)

@@ -1,8 +1,9 @@
 #include "messages.h"
 
-#include <cstring>
-
+#include <algorithm>
 #include <condition_variable>
+#include <cstring>
+#include <new>
 
 namespace occl_torch {
 
@@ -77,8 +78,8 @@ WorkPtr Messages::send(at::Tensor tensor, int peer, int tag, std::chrono::millis
                   static_cast<uint64_t>(tensor.nbytes())};
   send->tensor = std::move(tensor);
   send->peer = peer;
-  send->timeout = timeout;
-  send->deadline = Clock::now() + timeout;
+  send->timeout = boundedOf(timeout);
+  send->deadline = Clock::now() + send->timeout;
   auto work = send->work;
   strand_->add([self = shared_from_this(), send] {
     self->used_ = true;
@@ -157,8 +158,8 @@ WorkPtr Messages::receive(at::Tensor tensor, int peer, int tag, std::chrono::mil
   receive->tensor = std::move(tensor);
   receive->peer = peer;
   receive->tag = tag;
-  receive->timeout = timeout;
-  receive->deadline = Clock::now() + timeout;
+  receive->timeout = boundedOf(timeout);
+  receive->deadline = Clock::now() + receive->timeout;
   if (peer != kAnySource)
     receive->work->setSource(peer);
   strand_->add([self = shared_from_this(), receive] {
@@ -268,7 +269,16 @@ void Messages::headerCame(int peer, occlResult_t result) {
     return failPosted(peer, "occl: recv: rank " + std::to_string(peer) +
                                 " has destroyed its process group");
   }
-  auto arrival = match(peer);
+  std::shared_ptr<Arrival> arrival;
+  try {
+    arrival = match(peer);
+  } catch (const std::bad_alloc &) { // then nobody can have what comes from this peer
+    const std::string why = "rank " + std::to_string(rank_) + " has no memory for a message of " +
+                            std::to_string(from.header.bytes) + " bytes of rank " +
+                            std::to_string(peer) + ", which no receive of that size waits for";
+    comm_->abort(why);
+    return failPosted(peer, "occl: recv: " + why);
+  }
   receiving_.push_back(arrival);
   if (!tryArrival(arrival))
     strand_->add([self = shared_from_this(), arrival] { return self->tryArrival(arrival); });
@@ -283,21 +293,23 @@ std::shared_ptr<Messages::Arrival> Messages::match(int peer) {
   arrival->peer = peer;
   arrival->number = arrivals_++;
   const Header &header = arrival->header;
-  for (auto it = posted_.begin(); it != posted_.end(); ++it) {
-    auto receive = *it;
-    if ((receive->peer != peer && receive->peer != kAnySource) || receive->tag != header.tag)
-      continue;
-    posted_.erase(it);
-    receive->work->setSource(peer);
-    arrival->receive = receive;
-    arrival->straight = receive->tensor.nbytes() == header.bytes &&
-                        static_cast<int32_t>(receive->tensor.scalar_type()) == header.type;
-    break;
+  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const auto &receive) {
+    return (receive->peer == peer || receive->peer == kAnySource) && receive->tag == header.tag;
+  });
+  if (found != posted_.end()) {
+    const Receive &receive = **found;
+    arrival->straight = receive.tensor.nbytes() == header.bytes &&
+                        static_cast<int32_t>(receive.tensor.scalar_type()) == header.type;
   }
-  if (!arrival->receive)
-    peers_[peer].unclaimed.push_back(arrival);
   if (!arrival->straight)
-    arrival->bytes.resize(header.bytes);
+    arrival->bytes.resize(header.bytes); // which may fail: nothing is taken before
+  if (found == posted_.end()) {
+    peers_[peer].unclaimed.push_back(arrival);
+    return arrival;
+  }
+  arrival->receive = *found;
+  posted_.erase(found);
+  arrival->receive->work->setSource(peer);
   return arrival;
 }
 

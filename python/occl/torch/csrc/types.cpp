@@ -193,6 +193,11 @@ void checkTensor(const at::Tensor &tensor, const char *operation) {
                                     "; this backend takes tensors on CPUs and CUDA devices");
   if (tensor.layout() != at::kStrided)
     C10_THROW_ERROR(ValueError, where + "Tensors must be dense, not sparse");
+  // What lies in memory is another number than the tensor's.
+  if (tensor.is_conj() || tensor.is_neg())
+    C10_THROW_ERROR(ValueError, where +
+                                    "a tensor is a view that is conjugated or negated when it is "
+                                    "read: use resolve_conj(), resolve_neg()");
   if (!tensor.is_contiguous(tensor.suggest_memory_format()))
     C10_THROW_ERROR(ValueError, where + "Tensors must be contiguous");
 }

@@ -120,7 +120,7 @@ bool OcclWork::spin() {
 }
 
 bool OcclWork::wait(std::chrono::milliseconds timeout) {
-  const auto deadline = steady_clock::now() + timeout;
+  const auto deadline = steady_clock::now() + boundedOf(timeout);
   const bool bounded = timeout > kNoTimeout;
   if (!done_ && comm_->forked())
     C10_THROW_ERROR(DistBackendError, "occl: " + name_ + ": " + comm_->unusable());

@@ -96,7 +96,7 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
 }
 
 void DeviceWork::waitOnHost(std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = std::chrono::steady_clock::now() + boundedOf(timeout);
   while (!isCompleted()) {
     checkSignals();
     if (std::chrono::steady_clock::now() >= deadline)
