@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
-from device import ON_CPU
+from device import ON_CPU, must_fail
 from operations import Context, equal, everybodys, raises
 
 COUNTS = [0, 1, 7, 1000, 70001, 3 << 20]
@@ -429,6 +429,18 @@ def case_cpu_tensors_beside(c: Context) -> None:
     if not ON_CPU:
         raises(ValueError, "one device", dist.all_gather_into_tensor,
                torch.empty(c.size, device="cpu"), torch.ones(1))
+
+
+def case_abort_while_connecting(c: Context) -> None:
+    """A rank aborts a group that waits for the others to come to the device: they are told then."""
+    group, alone = dist.new_group(), dist.new_group([0])
+    if c.rank == 0:
+        dist.all_reduce(torch.ones(10), group=alone)  # with this all groups begin to be connected
+        group._get_backend(c.device).abort()
+        time.sleep(5)
+        return
+    time.sleep(2)
+    must_fail(c.device, lambda: dist.all_reduce(torch.ones(10), group=group), "rank 0", 20)
 
 
 def case_shrink(c: Context) -> None:

@@ -74,15 +74,19 @@ void DeviceGroup::join(c10::DeviceIndex device) {
     why = error.what();
   }
   bool late = false;
+  std::string reason;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     comm_ = comm;
     whyNot_ = why;
     late = closed_;
+    reason = reason_;
   }
   joined_.notify_all();
   if (comm && late)
     comm->close();
+  else if (comm && !reason.empty()) // abort() had nothing to abort, and others may wait for this
+    comm->abort(reason);
   else if (comm)
     Helper::get().watch(weak_from_this());
 }
