@@ -66,27 +66,14 @@ torch torch-all:
 	@$(BAZEL) build //packaging:liboccl.so.0 //nccl:libnccl.so.2 //tools/occlc //tools/occl-run
 	@test/torch/run.sh $(BIN)/packaging/liboccl.so.0 $(if $(filter torch-all,$@),$(ALL_TORCH),$(TORCH))
 
+# Rows of buffers of malloc, and those that STAGE puts off, are not for the table.
 bench:
 	@tools/setup.sh bench
-	@$(BAZEL) build //tools/occlc //bench:host_collectives
-	@bench/host_collectives.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_collectives algorithms
+	@bench/run.py --build "$(BAZEL) build" $(if $(STAGE)$(findstring --private-buffers,$(OPTIONS)),--print) host
 
-bench-stickiness:
+bench-stickiness bench-compile-time:
 	@tools/setup.sh bench
-	@$(BAZEL) build //tools/occlc //tools/occl-run //bench/stickiness:stickiness_rank
-	@rows=$$(mktemp) && trap 'rm -f "$$rows"' EXIT && load=$$(cut -d ' ' -f 1 /proc/loadavg) && \
-		bench/stickiness/stickiness.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run \
-		$(BIN)/bench/stickiness/stickiness_rank algorithms/allreduce --csv "$$rows" && \
-		bench/report.py --add stickiness "$$rows" --command "make bench-stickiness" \
-		--conditions "load $$load at the start; three rounds of five iterations"
-
-bench-compile-time:
-	@tools/setup.sh bench
-	@$(BAZEL) build //tools/occlc
-	@rows=$$(mktemp) && trap 'rm -f "$$rows"' EXIT && load=$$(cut -d ' ' -f 1 /proc/loadavg) && \
-		bench/compile_time/compile_time.py --csv "$$rows" && \
-		bench/report.py --add compile_time "$$rows" --command "make bench-compile-time" \
-		--conditions "load $$load at the start; the median of five runs, single ones of more than 5 s"
+	@bench/run.py --build "$(BAZEL) build" $(subst -,_,$(@:bench-%=%))
 
 PROGRAMS ?= 100000
 SEED ?= 1

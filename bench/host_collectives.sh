@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs bench/host_collectives with 2 to 16 processes, prints its rows and gives them to bench/report.py for bench/results/host.
+# Runs bench/host_collectives with 2 to 16 processes and prints its rows, which bench/run.py takes into bench/results/host.
 # Arguments: occlc, host_collectives, the folder of the algorithms. COLLECTIVES and RANKS choose some of them; OPTIONS go to the
-# program (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the rows are printed alone),
+# program (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the table is not theirs),
 # LAUNCH comes before mpirun (nice -n -5, for instance), BINDING says where processes run (--bind-to core on a machine with a core for
-# each). RESULTS: another folder of the tables. TABLE: the rows go into that file instead, for bench/report.py.
+# each).
 # STAGE: everything is put into that folder and nothing is run; on another machine, FOLDER/host_collectives.sh runs it.
 set -euo pipefail
 
@@ -11,9 +11,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ne 0 ] || set -- - "$here/host_collectives" "$here/algorithms" # staged
 occlc=$1 program=$2 algorithms=$3
 collectives=${COLLECTIVES:-allreduce allgather reducescatter broadcast alltoall}
-rows=$(mktemp -d)
-trap 'rm -rf "$rows"' EXIT
-plans=$rows
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+plans=$made
 [ "$occlc" != - ] || plans=$here/plans
 [ -z "${STAGE:-}" ] || plans=$STAGE/plans
 arePrivate=
@@ -78,15 +78,9 @@ if [ -n "${STAGE:-}" ]; then
   stage "$STAGE"
   exit
 fi
-table=${TABLE:-$rows/table}
-load=$(cut -d ' ' -f 1 /proc/loadavg)
 for collective in $collectives; do
   for ranks in ${RANKS:-2 4 8 16}; do
-    for _ in 1 2 3; do run "$collective" "$ranks" --max-bytes 8192; done | middle_rows | tee -a "$table"
-    run "$collective" "$ranks" --min-bytes 16384 | tee -a "$table"
+    for _ in 1 2 3; do run "$collective" "$ranks" --max-bytes 8192; done | middle_rows
+    run "$collective" "$ranks" --min-bytes 16384
   done
 done
-
-[ -z "$arePrivate${TABLE:-}" ] || exit 0 # the table is of buffers that all ranks can access
-"$here/report.py" ${RESULTS:+--results "$RESULTS"} --add host "$table" --command "${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench" \
-  --conditions "floats; plans of algorithms/host_plans.tsv; OCCL's buffers of occlMemAlloc, the others' of malloc; load average at the start $load"

@@ -168,7 +168,7 @@ def add(options: argparse.Namespace) -> int:
     return write(options.results)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -189,7 +189,7 @@ def main() -> int:
     )
     for name in ("command", "conditions", "commit", "machine", "software", "date"):
         parser.add_argument(f"--{name}", help="of the run; empty: not known")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.date and not re.fullmatch(r"\d{4}-\d\d-\d\d", options.date):
         parser.error("--date is YYYY-MM-DD")
     try:

@@ -4,7 +4,7 @@ the library. At a time a letter of a name is replaced, or put back, so that ever
 
   bench/editor/typing.py [--server occl-lsp] [--changes 200] [FILE...]
 
-Prints a line for each file, the largest of the library if none is named: its bytes, and of the changes the median, the 99th
+Prints a row for each file, the largest of the library if none is named: its bytes, and of the changes the median, the 99th
 percentile and the longest, in milliseconds."""
 import argparse
 import pathlib
@@ -46,10 +46,10 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--changes", type=int, default=200)
     options = parser.parse_args()
+    print(f"{options.changes} changes\n\n| file | bytes | median, ms | 99 %, ms | longest, ms |\n|---|---:|---:|---:|---:|")
     for path in options.files or [largest()]:
         times = measure(options.server, path, options.changes)
-        print(f"{path.name}: {path.stat().st_size} bytes, {len(times)} changes, median {statistics.median(times):.1f} ms, "
-              f"99 % {times[int(0.99 * (len(times) - 1))]:.1f} ms, longest {times[-1]:.1f} ms")
+        print(f"| {path.name} | {path.stat().st_size} | {statistics.median(times):.1f} | {times[int(0.99 * (len(times) - 1))]:.1f} | {times[-1]:.1f} |")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 //   interpreter_bench [seconds a row, default 0.2]
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/simulation.h"
+#include "runtime/exec/host/step_driver.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/exec/reduce/fold_host.h"
-#include "runtime/exec/host/step_driver.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -77,14 +77,14 @@ uint64_t runToEnd(Simulation &simulation, HostTarget &target) {
 }
 
 void benchSteps() {
-  std::printf("%-44s %10s\n", "step of 128 bytes (32 tiles, one thread)", "ns/step");
+  std::printf("| step of 128 bytes (32 tiles, one thread) | ns |\n|---|---:|\n");
   auto target = std::make_unique<HostTarget>();
   auto row = [&](const char *name, const plan::Plan &plan) {
     auto simulation =
         simulate(plan, 128ull * plan.partChunks * 32, {.messageBytes = 128, .slicesPerMessage = 1});
     uint64_t slices = runToEnd(*simulation, *target);
     double seconds = timeOf([&] { runToEnd(*simulation, *target); });
-    std::printf("  %-42s %10.1f\n", name, seconds / static_cast<double>(slices) * 1e9);
+    std::printf("| %s | %.1f |\n", name, seconds / static_cast<double>(slices) * 1e9);
   };
   row("one-shot, 2 ranks", plan::testing::oneShotAllReduce(2));
   row("one-shot, 8 ranks", plan::testing::oneShotAllReduce(8));
@@ -102,15 +102,15 @@ void benchSteps() {
     for (int i = 0; i < 1000; ++i)
       run();
   });
-  std::printf("  %-42s %10.1f\n", "poll in vain (ring)", seconds * 1e6);
+  std::printf("| poll in vain (ring) | %.1f |\n", seconds * 1e6);
 }
 
 void benchFolds() {
-  std::printf("%-44s %10s %10s %10s\n", "fold of 8 sources, GB/s read", "8 KiB", "64 KiB", "8 MiB");
+  std::printf("\n| fold, GB/s read | 8 KiB | 64 KiB | 8 MiB |\n|---|---:|---:|---:|\n");
   auto row = [&](DataType type, ReduceOp op, unsigned numSources) {
     std::string name = std::string(nameOf(type)) + " " + nameOf(op) + ", " +
                        std::to_string(numSources) + " sources";
-    std::printf("  %-42s", name.c_str());
+    std::printf("| %s |", name.c_str());
     for (uint64_t bytes : {8u << 10, 64u << 10, 8u << 20}) {
       std::vector<std::vector<char>> buffers(numSources + 1, std::vector<char>(bytes, 0));
       std::vector<char *> pointers;
@@ -119,7 +119,7 @@ void benchFolds() {
       FoldFunction fold = foldTable().functions[unsigned(type)][unsigned(op)];
       double seconds =
           timeOf([&] { fold(pointers.data(), numSources, 1, bytes / sizeOf(type), 1); });
-      std::printf(" %10.1f", static_cast<double>(bytes * numSources) / seconds * 1e-9);
+      std::printf(" %.1f |", static_cast<double>(bytes * numSources) / seconds * 1e-9);
     }
     std::printf("\n");
   };
@@ -133,14 +133,14 @@ void benchFolds() {
 }
 
 void benchScaling() {
-  std::printf("%-44s %10s %10s %10s\n", "copy of an input, GB/s read", "8 KiB", "64 KiB", "8 MiB");
+  std::printf("\n| copy of an input, GB/s read | 8 KiB | 64 KiB | 8 MiB |\n|---|---:|---:|---:|\n");
   auto row = [&](DataType type, const char *name, const Scale &scale) {
-    std::printf("  %-42s", (std::string(nameOf(type)) + ", " + name).c_str());
+    std::printf("| %s, %s |", nameOf(type), name);
     for (uint64_t bytes : {8u << 10, 64u << 10, 8u << 20}) {
       std::vector<char> from(bytes, 0), to(bytes, 0);
       double seconds =
           timeOf([&] { scaleElements(type, scale, to.data(), from.data(), bytes / sizeOf(type)); });
-      std::printf(" %10.1f", static_cast<double>(bytes) / seconds * 1e-9);
+      std::printf(" %.1f |", static_cast<double>(bytes) / seconds * 1e-9);
     }
     std::printf("\n");
   };
@@ -154,16 +154,16 @@ void benchScaling() {
 
 void benchAllReduces() {
   constexpr uint64_t kMessages[] = {8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10};
-  std::printf("%-44s", "all-reduce of 8 ranks: us of one core; tile of");
+  std::printf("\n| all-reduce of 8 ranks: us of one core, by the tile | bytes |");
   for (uint64_t message : kMessages)
-    std::printf(" %8lluK", static_cast<unsigned long long>(message >> 10));
-  std::printf("\n");
+    std::printf(" %llu KiB |", static_cast<unsigned long long>(message >> 10));
+  std::printf("\n|---|---:|---:|---:|---:|---:|---:|---:|\n");
   auto target = std::make_unique<HostTarget>();
   auto row = [&](const char *name, const plan::Plan &plan, uint64_t bytes) {
-    std::printf("  %-24s %17llu", name, static_cast<unsigned long long>(bytes));
+    std::printf("| %s | %llu |", name, static_cast<unsigned long long>(bytes));
     for (uint64_t message : kMessages) {
       auto simulation = simulate(plan, bytes, {.messageBytes = message, .slicesPerMessage = 1});
-      std::printf(" %9.1f", timeOf([&] { runToEnd(*simulation, *target); }) * 1e6);
+      std::printf(" %.1f |", timeOf([&] { runToEnd(*simulation, *target); }) * 1e6);
       std::fflush(stdout);
     }
     std::printf("\n");

@@ -100,9 +100,8 @@ void compare(const Ranks &ranks, std::vector<Contender> &contenders, uint64_t by
     const double time = takeMedian(contender.times);
     first = first == 0 ? time : first;
     if (ranks.rank == 0)
-      std::printf("%10llu %12.1f us %6.2f %12.0f bytes  %s\n",
-                  static_cast<unsigned long long>(bytes), time, first / time, contender.sent,
-                  contender.path.c_str());
+      std::printf("| %s | %llu | %.1f | %.2f | %.0f |\n", contender.path.c_str(),
+                  static_cast<unsigned long long>(bytes), time, first / time, contender.sent);
   }
   std::fflush(stdout);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All-reduces of PyTorch's backend gloo beside what compare_plans measures, under the same job:
-occl-run --hosts a,b -n 8 python3 gloo.py BYTES[,BYTES...]. The first rank prints bytes and the microseconds of a call on
-the slowest rank, the median of five rounds."""
+occl-run --hosts a,b -n 8 python3 gloo.py BYTES[,BYTES...]. The first rank prints rows of that table: bytes and the microseconds of a call
+on the slowest rank, the median of five rounds."""
 import statistics
 import sys
 import time
@@ -27,5 +27,5 @@ for size in map(int, sys.argv[1].split(",")):
         dist.all_reduce(took, dist.ReduceOp.MAX)
         times.append(took.item())
     if dist.get_rank() == 0:
-        print(f"{size:10} {statistics.median(times):12.1f} us  gloo", flush=True)
+        print(f"| gloo | {size} | {statistics.median(times):.1f} | | |", flush=True)
 dist.destroy_process_group()

@@ -5,8 +5,8 @@
 #   tools/dev/bazel.sh build //bench/machines:compare_plans //tools/occl-run //tools/occlc
 #   bench/machines/measure.sh [SHAPES [RATES [COLLECTIVES [SIZES]]]]
 # Each is a list in quotes; rates are those of tc, as "800mbit", sizes bytes of a part with commas between them.
-# EXTRA="ring" adds algorithms, GLOO=<a Python that has PyTorch> gloo's all-reduce. Columns: bytes of a part, microseconds, how much faster than flat, bytes that the first
-# machine sends in a call, plan.
+# EXTRA="ring" adds algorithms, GLOO=<a Python that has PyTorch> gloo's all-reduce. A table for each rate: plan, bytes of a part, microseconds, how much
+# faster than flat, bytes that the first machine sends in a call.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 shapes=${1:-2x2 2x4 4x2}
@@ -55,7 +55,7 @@ for shape in $shapes; do
     for algorithm in "${algorithms[@]}"; do compile "$collective" "$shape" "$algorithm"; done
     contenders=("${algorithms[@]/%/.plan.cbor}")
     for rate in $rates; do
-      echo "$collective, $shape, $rate"
+      printf '\n%s, %s, %s\n\n| plan | bytes | us | flat / this | bytes sent |\n|---|---:|---:|---:|---:|\n' "$collective" "$shape" "$rate"
       interface=eth0
       start=("$namespaces" -n "$machines" "$plans/limited" "$namespaces" "$rate" "${job[@]}")
       [ "$rate" != lo ] || interface=lo start=("${job[@]}" --rsh "$plans/here")

@@ -182,8 +182,8 @@ int main(int argc, char **argv) {
   connect(a, b, *allowed);
   uint64_t word = 0;
   const double latency = halfRoundTrip(a, b, seconds, word);
-  std::printf("%10s %10s %10s\n%10d %10s %10.1f\n", "bytes", "MB/s", "us", 8, "", latency);
+  std::printf("| bytes | MB/s | us |\n|---:|---:|---:|\n| 8 | | %.1f |\n", latency);
   for (const uint64_t bytes : {1u << 10, 4u << 10, 16u << 10, 64u << 10, 128u << 10})
-    std::printf("%10llu %10.0f\n", static_cast<unsigned long long>(bytes),
+    std::printf("| %llu | %.0f | |\n", static_cast<unsigned long long>(bytes),
                 goodput(a, b, bytes, seconds, word));
 }

@@ -34,10 +34,10 @@ one=$(goodput =eth0)
 before0=$(received eth0) before1=$(received eth1)
 both=$(goodput "")
 awk -v rate="$rate" -v one="$one" -v both="$both" -v a=$(($(received eth0) - before0)) -v b=$(($(received eth1) - before1)) '
-  BEGIN { printf "%10s %10.1f %10.1f %10.2f %12d %12d %10.3f\n", rate, one, both, both / one, a, b, (a > b ? a / b : b / a) }'
+  BEGIN { printf "| %s | %.1f | %.1f | %.2f | %d | %d | %.3f |\n", rate, one, both, both / one, a, b, (a > b ? a / b : b / a) }'
 END
 chmod +x "$work/measure"
-printf '%10s %10s %10s %10s %12s %12s %10s\n' rate "one link" both ratio eth0 eth1 "max/min"
+printf '| rate | one link, MB/s | both, MB/s | both / one | eth0, bytes | eth1, bytes | max / min |\n|---|---:|---:|---:|---:|---:|---:|\n'
 for rate in $rates; do
   "$namespaces" -l 2 "$work/measure" "$namespaces" "$rate" "$bin/tools/occl-run/occl-run" "$work/plan.json" "$count"
 done

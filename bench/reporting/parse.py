@@ -1,5 +1,5 @@
-"""What the programs of bench/ print, as rows: a function for each kind of output, found by its
-heading.
+"""What the programs of bench/ print for tables of bench/results, as rows: a function for each kind
+of output, found by its heading. columns.py has the others.
 
 The Python benches write rows as CSV themselves (`--csv`); those are read as they are."""
 
@@ -141,13 +141,6 @@ def order_row(_header: list[str], values: list[str], _ranks: str) -> Iterator[Ro
     )
 
 
-def transfer_row(_header: list[str], values: list[str], _ranks: str) -> Iterator[Row]:
-    """bench/runtime:transfers."""
-    case, ranks, size, own, copying = values
-    yield from time_row(own, case=case, ranks=ranks, bytes=size, way="run")
-    yield from time_row(copying, case=case, ranks=ranks, bytes=size, way="run", library="memcpy")
-
-
 def partitioned_row(_header: list[str], values: list[str], _ranks: str) -> Iterator[Row]:
     """bench:host_partitioned."""
     partitions, size, own, polling, *others = values
@@ -171,7 +164,6 @@ TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] =
     (r"bytes \| occlStart \| 99 %", submission_row),
     (r"mode \| late by, us", late_row),
     (r"ranks \| bytes \| same order, us each", order_row),
-    (r"operation \| ranks \| bytes \| OCCL us \| copying us", transfer_row),
     (r"partitions \| bytes \| OCCL us \| polling us \| one MPI_Send us", partitioned_row),
 ]
 

@@ -85,15 +85,21 @@ int main(int argc, char **argv) {
   }
   std::vector<occlComm_t> comms(numRanks);
   check(occlCommInitAll(comms.data(), numRanks, nullptr));
-  std::printf("%10s  microseconds, and the first one's time divided by it\n", "bytes");
+  std::printf("| bytes |");
+  for (int p = 1; p < argc; ++p)
+    std::printf(" %s, us | first / this |", argv[p]);
+  std::printf("\n|---:|");
+  for (int p = 1; p < argc; ++p)
+    std::printf("---:|---:|");
+  std::printf("\n");
   for (size_t s = 0; s < std::size(kSizes); ++s) {
     measure(comms, contenders, s);
-    std::printf("%10llu", static_cast<unsigned long long>(kSizes[s]));
+    std::printf("| %llu |", static_cast<unsigned long long>(kSizes[s]));
     double first = 0;
     for (Contender &contender : contenders) {
       double time = takeMedian(contender.times);
       first = first == 0 ? time : first;
-      std::printf("  %10.1f %5.2f", time, first / time);
+      std::printf(" %.1f | %.2f |", time, first / time);
     }
     std::printf("\n");
   }

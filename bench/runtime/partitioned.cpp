@@ -179,14 +179,14 @@ private:
 
 int main() {
   constexpr uint64_t kMost = 4 << 20; // 16 MiB
-  std::printf("%-6s %10s %14s %14s %14s\n", "ranks", "bytes", "made again, us", "new shape, us",
-              "epoch, us");
+  std::printf("| ranks | bytes | made again, us | new shape, us | epoch, us |\n"
+              "|---:|---:|---:|---:|---:|\n");
   for (uint32_t ranks : {2u, 4u, 8u}) {
     Bench bench(ranks, kMost);
     for (uint64_t count : {uint64_t{1} << 10, uint64_t{1} << 18, kMost}) {
       const double again = bench.timeToMake([&](uint32_t) { return count; });
       const double fresh = bench.timeToMake([&](uint32_t k) { return count - 1 - k; });
-      std::printf("%-6u %10llu %14.1f %14.1f %14.1f\n", ranks,
+      std::printf("| %u | %llu | %.1f | %.1f | %.1f |\n", ranks,
                   static_cast<unsigned long long>(4 * count), again, fresh,
                   bench.timeOfEpoch(count));
     }

@@ -26,6 +26,8 @@ int main(int argc, char **argv) {
   double reading = seconds(start);
   start = Clock::now();
   VerifyResult result = verifyPlan(*plan);
-  std::printf("%s\nread %.3f s, verified %.3f s\n", result.text().c_str(), reading, seconds(start));
+  std::printf("| plan | read, s | verified, s |\n|---|---:|---:|\n| %s | %.3f | %.3f |\n", argv[1],
+              reading, seconds(start));
+  std::fprintf(stderr, "%s\n", result.text().c_str());
   return result ? 0 : 1;
 }

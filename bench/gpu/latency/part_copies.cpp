@@ -158,14 +158,16 @@ void beside(const std::vector<LatencyRank> &ranks) {
   const uint32_t blocks = kWaves * static_cast<uint32_t>(multiprocessors);
   float *sums = nullptr;
   check(cudaMalloc(&sums, uint64_t{blocks} * 384 * sizeof(float)), "cudaMalloc");
-  std::printf("beside,bytes,partitions,kernel us,kernel GB/s,copy us,copy GB/s\n");
+  std::printf("\nbeside a computation\n\n| bytes | partitions | kernel, us | kernel, GB/s | copy, "
+              "us | copy, GB/s |\n"
+              "|---:|---:|---:|---:|---:|---:|\n");
   for (const uint64_t each : {uint64_t{0}, 4 * kMiB, 16 * kMiB, kMost})
     for (const int64_t partitions : {int64_t{1}, int64_t{8}}) {
       const Beside byKernel = computeBeside(ranks, sums, blocks, partitions, each, false);
       const Beside byCopy = computeBeside(ranks, sums, blocks, partitions, each, true);
-      std::printf("beside,%llu,%lld,%.0f,%.0f,%.0f,%.0f\n", static_cast<unsigned long long>(each),
-                  static_cast<long long>(partitions), byKernel.computation, byKernel.gigabytes,
-                  byCopy.computation, byCopy.gigabytes);
+      std::printf("| %llu | %lld | %.0f | %.0f | %.0f | %.0f |\n",
+                  static_cast<unsigned long long>(each), static_cast<long long>(partitions),
+                  byKernel.computation, byKernel.gigabytes, byCopy.computation, byCopy.gigabytes);
     }
   check(cudaSetDevice(ranks[0].device), "cudaSetDevice");
   check(cudaFree(sums), "cudaFree");
@@ -175,12 +177,13 @@ int run() {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.arenaBytes = 512 << 20;
   std::vector<LatencyRank> ranks = makeLatencyRanks(2, config, kMost);
-  std::printf("epoch,bytes,partitions,kernel us,copy us\n");
+  std::printf(
+      "an epoch\n\n| bytes | partitions | kernel, us | copy, us |\n|---:|---:|---:|---:|\n");
   for (const uint64_t bytes : {kMiB, 2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB, kMost})
     for (const int64_t partitions : {int64_t{1}, int64_t{8}}) {
       const double byKernel = epochOf(ranks, partitions, bytes, false);
       const double byCopy = epochOf(ranks, partitions, bytes, true);
-      std::printf("epoch,%llu,%lld,%.1f,%.1f\n", static_cast<unsigned long long>(bytes),
+      std::printf("| %llu | %lld | %.1f | %.1f |\n", static_cast<unsigned long long>(bytes),
                   static_cast<long long>(partitions), byKernel, byCopy);
     }
   beside(ranks);

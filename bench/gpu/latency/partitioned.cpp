@@ -119,8 +119,8 @@ void pingPong(std::vector<LatencyRank> &ranks, uint64_t bytes, uint64_t *took[2]
     }
     both.free();
   });
-  std::printf("one way,%llu,%.2f,by hand,%.2f\n", static_cast<unsigned long long>(bytes),
-              median(ours), median(byHand));
+  std::printf("| one way | %llu | %.2f | by hand | %.2f |\n",
+              static_cast<unsigned long long>(bytes), median(ours), median(byHand));
 }
 
 void init(std::vector<LatencyRank> &ranks) {
@@ -137,7 +137,7 @@ void init(std::vector<LatencyRank> &ranks) {
       both.free();
     }
   });
-  std::printf("init,262144,%.1f,,\n", median(made));
+  std::printf("| init | 262144 | %.1f | | |\n", median(made));
 }
 
 /// Microseconds for each of so many epochs in the rank's stream, which both ranks begin together.
@@ -183,7 +183,7 @@ void epochs(std::vector<LatencyRank> &ranks, uint64_t bytes) {
     }
     both.free();
   });
-  std::printf("epoch,%llu,%.1f,occlSend and occlRecv,%.1f\n",
+  std::printf("| epoch | %llu | %.1f | occlSend and occlRecv | %.1f |\n",
               static_cast<unsigned long long>(bytes), median(ours), median(sent));
 }
 
@@ -232,8 +232,8 @@ void allReduce(std::vector<LatencyRank> &ranks, uint64_t bytes, uint64_t rounds)
     }
     require(occlPfree(part) == occlSuccess, "occlPfree");
   });
-  std::printf("all-reduce,%llu,%.1f,occlStart,%.1f\n", static_cast<unsigned long long>(bytes),
-              median(ours), median(started));
+  std::printf("| all-reduce | %llu | %.1f | occlStart | %.1f |\n",
+              static_cast<unsigned long long>(bytes), median(ours), median(started));
 }
 
 int run(uint64_t rounds) {
@@ -249,7 +249,7 @@ int run(uint64_t rounds) {
     check(cudaMalloc(&took[r], sizeof(uint64_t)), "cudaMalloc");
     check(loadPingPongs(), "loading kernels");
   }
-  std::printf("what,bytes,us,beside,us\n");
+  std::printf("| what | bytes | us | beside it | its us |\n|---|---:|---:|---|---:|\n");
   const auto allReduces = [&] {
     for (const uint64_t bytes : {1024ull, 65536ull, 1048576ull, 16777216ull, 67108864ull})
       allReduce(ranks, bytes, rounds);

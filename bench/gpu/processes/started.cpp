@@ -37,7 +37,8 @@ public:
   void table(Type type) {
     fill(type);
     if (rank == 0)
-      std::printf("\n| bytes of %s | started | four in flight | in a stream | stream / started |\n"
+      std::printf("\nus a collective\n\n| bytes of %s | started | four in flight | in a stream | "
+                  "stream / started |\n"
                   "|---|---:|---:|---:|---:|\n",
                   type == Type::Float32 ? "float" : "bfloat16");
     for (uint64_t bytes = kSmallest; bytes <= kLargest; bytes *= 4) {
