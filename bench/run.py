@@ -16,6 +16,7 @@ import csv
 import dataclasses
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -82,7 +83,7 @@ def take(bench: Bench, options: argparse.Namespace, text: str, load: float) -> i
         return report.main(
             ["--add", table, file.name, "--ranks", options.ranks]
             + ["--results", str(options.results)]
-            + ["--command", " ".join(["bench/run.py", bench.name, *options.arguments])]
+            + ["--command", shlex.join(["bench/run.py", bench.name, *options.arguments])]
             + ["--conditions", "; ".join(filter(None, said))]
         )
 

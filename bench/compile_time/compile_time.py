@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures whole `occlc compile` processes, plan written and verified, and prints a table beside what MSCCLang takes.
+"""Measures whole processes of occlc, plan written and verified, and prints a table beside what MSCCLang takes.
 
-    bench/compile_time/compile_time.py [--occlc bazel-bin/tools/occlc/occlc] [--only TEXT] [--runs 5] [--csv ROWS]
+    bench/compile_time/compile_time.py [--only TEXT]... [--runs 5] [--csv ROWS]
 
-Wall seconds are the median of --runs runs (of one, where a run takes more than 5 s), memory is the largest resident set of them. --csv: the figures as rows for bench/report.py."""
+Seconds, by the clock and of processors, are the least of --runs runs (of one, where a run takes more than 5 s), memory is the largest resident set of them. --csv: the figures as rows for bench/report.py."""
 
 import argparse
 import csv
 import os
 import random
-import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,12 +28,13 @@ def read_cases(path):
 
 
 def run_once(command):
-    """Wall seconds and largest resident set in MB of one process; None if it fails."""
+    """Seconds by the clock and of processors, and largest resident set in MB of one process; None if it fails. What it prints is not shown."""
     begin = time.monotonic()
-    pid = os.posix_spawn(command[0], command, os.environ)
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
     _, status, usage = os.wait4(pid, 0)
     seconds = time.monotonic() - begin
-    return (seconds, usage.ru_maxrss / 1024) if status == 0 else None
+    return (seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024) if status == 0 else None
 
 
 def defines_of(case):
@@ -46,10 +47,24 @@ def defines_of(case):
     return ["%s=%s" % define for define in defines.items()]
 
 
-def measure(occlc, case, runs, output):
-    command = [occlc, "compile", os.path.join(ROOT, case["file"]), "-o", output]
+def command_of(case, options, folder):
+    """A file "chain.ENCODING" is what make_plan writes of the two numbers in the place of defines; one of "-" is none, and occlc does nothing but begin."""
+    output = os.path.join(folder, "x.plan." + options.encoding)
+    if case["file"] == "-":
+        return [options.occlc, "--version"]
+    if case["file"].startswith("chain."):
+        chain = os.path.join(folder, "chain.plan." + case["file"].removeprefix("chain."))
+        subprocess.run([options.make_plan, *case["defines"].split(), chain], check=True)
+        return [options.occlc, "verify", chain]
+    command = [options.occlc, "compile", os.path.join(ROOT, case["file"]), "-o", output]
+    if case["name"].endswith("--verify-each"):
+        command.append("--verify-each")
     for define in defines_of(case):
         command += ["-D", define]
+    return command
+
+
+def measure(command, runs):
     results = []
     while len(results) < runs:
         result = run_once(command)
@@ -58,11 +73,16 @@ def measure(occlc, case, runs, output):
         results.append(result)
         if result[0] > LONG_RUN:
             break
-    return statistics.median(seconds for seconds, _ in results), max(megabytes for _, megabytes in results)
+    seconds, processor, megabytes = zip(*results)
+    return min(seconds), min(processor), max(megabytes)
+
+
+def text_of(seconds):
+    return "%.3f" % seconds if seconds < 0.1 else "%.2f" % seconds
 
 
 def row(case, result):
-    ours = "fails | -" if result is None else "%.2f | %.0f" % result
+    ours = "fails | - | -" if result is None else "%s | %s | %.0f" % (text_of(result[0]), text_of(result[1]), result[2])
     goal = case["goal_s"]
     verdict = "" if goal == "-" else "yes" if result and result[0] <= float(goal) else "**no**"
     return "| %s | %s | %s | %s | %s | %s |" % (case["name"], case["peer_s"], case["peer_mb"], ours, goal, verdict)
@@ -71,9 +91,10 @@ def row(case, result):
 def figures(case, result):
     """The rows for bench/report.py."""
     name = case["name"]
-    yield Row(name, "time", "s", "fails" if result is None else "%.2f" % result[0])
+    yield Row(name, "time", "s", "fails" if result is None else text_of(result[0]))
     if result is not None:
-        yield Row(name, "memory", "MB", "%.0f" % result[1])
+        yield Row(name, "processor time", "s", text_of(result[1]))
+        yield Row(name, "memory", "MB", "%.0f" % result[2])
     for library, metric, unit, field in (("OCCL", "goal", "s", "goal_s"), ("MSCCLang", "processor time", "s", "peer_s"),
                                          ("MSCCLang", "memory", "MB", "peer_mb")):
         value = case[field].replace("> ", ">")
@@ -84,21 +105,22 @@ def figures(case, result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--occlc", default=os.path.join(ROOT, "bazel-bin/tools/occlc/occlc"))
-    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--make-plan", default=os.path.join(ROOT, "bazel-bin/bench/verify_time/make_plan"))
+    parser.add_argument("--only", action="append", help="only cases whose name contains this, or another --only")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--encoding", choices=["cbor", "json"], default="cbor", help="of the plans that are written")
     parser.add_argument("--csv", help="writes the figures here, as rows for bench/report.py --add compile_time")
     options = parser.parse_args()
     print("Load at the start: %.1f. Plans are written as %s." % (os.getloadavg()[0], options.encoding.upper()))
     print()
-    print("| program | MSCCLang, s | MB | occlc, s | MB | goal, s | reached |")
-    print("|---|---|---|---|---|---|---|")
+    print("| program | MSCCLang, s | MB | occlc, s | processor, s | MB | goal, s | reached |")
+    print("|---|---|---|---|---|---|---|---|")
     failed, rows = False, []
     with tempfile.TemporaryDirectory() as folder:
         for case in read_cases(os.path.join(ROOT, "bench/compile_time/cases.tsv")):
-            if options.only not in case["name"]:
+            if not any(text in case["name"] for text in options.only or [""]):
                 continue
-            result = measure(options.occlc, case, options.runs, os.path.join(folder, "x.plan." + options.encoding))
+            result = measure(command_of(case, options, folder), options.runs)
             failed |= result is None
             print(row(case, result), flush=True)
             rows += figures(case, result)

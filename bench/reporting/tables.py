@@ -203,11 +203,11 @@ medians of the runs' medians. Empty: MSCCLang has no plan, or none that imports.
 COMPILE_TIME = Table(
     title="Compile time",
     text="""Seconds by the clock and the largest resident set of whole `occlc compile` processes,
-plan verified and written as CBOR, and of `occlc verify`; the median of several runs, of single
-ones where one takes more than 5 s. Processor seconds are given where the clock's were not taken
-on a machine without other work. MSCCLang's figures are processor seconds and peak memory of its
-compiler on another machine of two cores; "fails" is an error of its own, "> t" was stopped after
-t.""",
+plan verified and written as CBOR, and of `occlc verify`; the least of several runs (until
+November the median), of single ones where one takes more than 5 s. Where other work ran beside,
+processor seconds, of all threads, say more than the clock's. MSCCLang's figures are processor
+seconds and peak memory of its compiler on another machine of two cores; "fails" is an error of its
+own, "> t" was stopped after t.""",
     views=(
         View(
             (("case", "program"),),
