@@ -80,7 +80,7 @@ class GateTest(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("no row of the baseline was measured", output)
 
-    def test_what_a_bench_prints_is_compared_with_a_table(self):
+    def test_output_of_a_bench_is_compared_with_a_table(self):
         status, output = self.compare(rows(["64,0.7,0.9"]), HOST)
         self.assertEqual(status, 1)
         self.assertIn("0.7 us -> 0.9 us (peer 0.9 -> 0.9)", output)

@@ -183,7 +183,7 @@ class ParseTest(unittest.TestCase):
             "318",
         )
 
-    def test_what_a_python_bench_writes_is_read_as_it_is(self):
+    def test_rows_of_a_python_bench_are_read_as_they_are(self):
         row = Row("ring, 64 ranks", "processor time", "s", ">860", library="MSCCLang")
         with tempfile.NamedTemporaryFile("r", suffix=".csv", encoding="utf-8") as file:
             parse.write_own_rows(file.name, [row])

@@ -189,7 +189,7 @@ def test_how_long_close_waits():
             assert (part._patience, rest._patience, other._patience) == (50, 50, 40)
 
 
-def test_what_is_dropped_is_closed_and_said():
+def test_dropped_objects_are_closed_and_said():
     with pytest.warns(ResourceWarning, match="was not closed"):
         comms = occl.init_all(2)
         comms[0].start("all_reduce", np.ones(3), id=1)

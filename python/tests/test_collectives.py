@@ -92,7 +92,7 @@ def test_outputs_are_those_that_are_given(job):
     assert job(2)(body) == [16, 16]
 
 
-def test_whatever_has_a_buffer(job):
+def test_any_object_with_a_buffer_is_taken(job):
     def body(comm):
         numbers = array.array("d", [1, 2, 3])
         comm.all_reduce(numbers, out=numbers)

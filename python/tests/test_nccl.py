@@ -29,7 +29,7 @@ def run(program: str, *words: str, **settings: str) -> subprocess.CompletedProce
                           env={**os.environ, "OCCL_NCCL_HOST": "1", **settings})
 
 
-def test_who_asks_for_nccl_later_gets_it() -> None:
+def test_nccl_asked_for_later_is_loaded() -> None:
     library()
     done = run("""
         import ctypes

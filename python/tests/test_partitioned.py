@@ -146,7 +146,7 @@ def test_requests_say_whether_anything_arrives_early(job):
     assert job(2)(body) == [[False, True]] * 2
 
 
-def test_what_is_wrong_is_said(job):
+def test_mistakes_are_said(job):
     def body(comm):
         field = np.zeros(12, np.float32)
         for call, text in [
@@ -224,7 +224,7 @@ def test_a_timeout_names_what_is_missing(job):
     job(2, timeout=0.3)(body)
 
 
-def test_what_is_left_ends_with_the_communicator(job):
+def test_requests_that_are_left_end_with_the_communicator(job):
     def body(comm):
         left = comm.psend(np.zeros(8), 4, 0)
         assert not left.is_closed

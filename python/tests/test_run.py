@@ -49,7 +49,7 @@ def test_arrays_of_the_caller():
     np.testing.assert_array_equal(result.outputs[1], rows.sum(axis=0))
 
 
-def test_what_it_says():
+def test_output_names_the_result():
     result = occl.run(STAR, ranks=4, bytes="64KiB", iterations=3)
     assert result.bytes == 65536 and result.plan.ranks == 4 and len(result.times) == 3
     assert result.busbw == pytest.approx(result.algbw * 1.5)

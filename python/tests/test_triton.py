@@ -114,7 +114,7 @@ def test_loads_of_a_pipelined_loop_begin_behind_a_wait_around_it(libraries, kern
     (of_fraction, {}, "takes integers and pointers, and is given a fp32"),
     (one, {"num_ctas": 2}, "num_ctas=2"),
     (one, {"arch": 80}, "capability 9.0 or newer")])
-def test_what_is_wrong_is_said(libraries, kernel, options, text):
+def test_mistakes_are_said(libraries, kernel, options, text):
     with pytest.raises(triton.CompilationError) as error:
         compiled(kernel, libraries, **options)
     # Versions differ in whether they repeat the text of the exception that it comes from.

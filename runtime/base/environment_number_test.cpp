@@ -20,7 +20,7 @@ std::pair<uint64_t, std::string> read(const char *text) {
   return {number, testing::internal::GetCapturedStderr()};
 }
 
-TEST(EnvironmentNumber, WhatIsInTheRangeCounts) {
+TEST(EnvironmentNumber, ANumberInTheRangeCounts) {
   unsetenv("OCCL_TEST_NUMBER");
   EXPECT_EQ(environmentNumber("OCCL_TEST_NUMBER", 2, 1000, 30), 30u);
   EXPECT_EQ(read(""), std::make_pair(uint64_t{30}, std::string()));
@@ -36,7 +36,7 @@ TEST(EnvironmentNumber, AnythingElseIsSaidAndDoesNotCount) {
                                                "', expected 2 to 1000; it is taken as 30\n"));
 }
 
-TEST(EnvironmentNumber, WhatIsTooLargeIsAsMuchAsThereIs) {
+TEST(EnvironmentNumber, ATooLargeNumberIsTheLargest) {
   for (const char *large : {"1001", "99999999999999999999999"})
     EXPECT_EQ(read(large),
               std::make_pair(uint64_t{1000}, "occl: environment variable OCCL_TEST_NUMBER is '" +

@@ -27,7 +27,7 @@ TEST(EvenIslands, OfOneRankEachOrOneInAllAreNone) {
   EXPECT_EQ(evenIslands(Hosts{0}), 1u);
 }
 
-TEST(EvenIslands, WhoseRanksAreMixedAreNone) {
+TEST(EvenIslands, IslandsWithMixedRanksAreNotEven) {
   EXPECT_EQ(evenIslands(Hosts{0, 1, 0, 1}), 1u);
   EXPECT_EQ(evenIslands(Hosts{0, 0, 1, 1, 0, 0}), 1u);
   EXPECT_EQ(evenIslands(Hosts{0, 0, 1, 2, 1, 2}), 1u);

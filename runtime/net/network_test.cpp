@@ -116,7 +116,7 @@ protected:
   SideOfTwo side;
 };
 
-TEST_F(DamagedPeer, WhatIsRightIsTaken) {
+TEST_F(DamagedPeer, SoundMessagesAreTaken) {
   const uint64_t last = kArenaBytes - side.binding->arenaBytes(SideOfTwo::kPeer);
   EXPECT_TRUE(tell(side.published(last / 128 * 128)));
   EXPECT_TRUE(tell({.kind = Message::Finished, .id = kId, .ordinal = 1}));

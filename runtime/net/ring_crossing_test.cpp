@@ -86,7 +86,7 @@ protected:
   Member members[kRanks] = {Member(0), Member(1)};
 };
 
-TEST_F(Rings, WhatComesIsWhatWasWritten) {
+TEST_F(Rings, DataArriveAsTheyWereWritten) {
   std::mt19937_64 random(printedSeed());
   constexpr uint64_t kBytes = 6 << 20; // both go around their rings many times
   const auto isThere = [](const Member &member) { return member.numRead >= kBytes; };

@@ -119,7 +119,7 @@ TEST_F(RequestsTest, TestMakesProgressByItself) {
 
 /// More notices than their ring holds: a receive whose epoch is over has been told of, so that the
 /// sender needs nobody's help any more.
-TEST_F(RequestsTest, WhatIsOverHasBeenTold) {
+TEST_F(RequestsTest, RequestsThatAreOverHaveBeenTold) {
   for (int i = 0; i < 100; ++i) // 32 notices fit
     make(false, 4, 5, 1);
   Request &receive = *make(false, 4, 5), &send = *make(true, 5, 4);

@@ -48,7 +48,7 @@ TEST(RequestTable, ACallbackRunsOnceAndForgetsItsRequest) {
   EXPECT_EQ(table.phase(request), Phase::Forgotten);
 }
 
-TEST(RequestTable, WhatACallbackThrowsComesWithItsOrigin) {
+TEST(RequestTable, AnExceptionOfACallbackComesWithItsOrigin) {
   RequestTable table(1);
   int calls = 0;
   RequestId request = *table.open({count, nullptr, &calls}, {7, 3});

@@ -211,7 +211,7 @@ protected:
   }
 };
 
-TEST_F(CorruptBuffers, WhatDoesNotLieWhollyInTheHeapIsAnError) {
+TEST_F(CorruptBuffers, ABufferNotWhollyInTheHeapIsAnError) {
   constexpr uint64_t kMapped = interpreter::kMappedReference;
   constexpr uint64_t kCount = 1000, kBytes = kCount * sizeof(float);
   constexpr uint64_t kLast = kHeapBytes - kBytes; // where it just fits

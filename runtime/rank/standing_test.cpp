@@ -47,7 +47,7 @@ TEST_F(StandingTest, APriorityIsInheritedFromTheFirstAnnouncement) {
   finish();
 }
 
-TEST_F(StandingTest, WhatAllHaveAnnouncedGoesFirstAsTheLowestRankSubmittedIt) {
+TEST_F(StandingTest, CollectivesThatAllHaveAnnouncedGoFirstInTheLowestRanksOrder) {
   make(true);
   for (uint64_t id : {1, 2, 3, 4})
     add(id, {0, 0, 0});

@@ -28,7 +28,7 @@ protected:
 };
 
 /// What rank 2 has done before it left is found by the next look, however late that comes.
-TEST_F(WatchdogTest, WhoHasDoneItsPartMayLeaveBeforeItIsSeen) {
+TEST_F(WatchdogTest, ARankThatHasDoneItsPartMayLeaveBeforeItIsSeen) {
   waitForRank2(0);
   submit(1, {1});
   submit(2, {1});
@@ -42,7 +42,7 @@ TEST_F(WatchdogTest, WhoHasDoneItsPartMayLeaveBeforeItIsSeen) {
 }
 
 /// Each look begins after it was seen that rank 2 is gone.
-TEST_F(WatchdogTest, WhoIsGoneFailsAfterTwoLooksInVain) {
+TEST_F(WatchdogTest, ARankThatIsGoneFailsAfterTwoLooks) {
   waitForRank2(0);
   ranks[0]->watch(100ms);
   EXPECT_TRUE(ranks[0]->failure().ok()) << "rank 2 is there";
@@ -61,7 +61,7 @@ TEST_F(WatchdogTest, WhoIsGoneFailsAfterTwoLooksInVain) {
 }
 
 /// No other rank makes the first call, which waits for ever, and the second behind it.
-TEST_F(WatchdogTest, WhatWaitsForItsPredecessorEndsAtItsOwnDeadline) {
+TEST_F(WatchdogTest, ACallThatWaitsForItsPredecessorEndsAtItsOwnDeadline) {
   waitForRank2(0);
   ranks[0]->submit(1, 1h);
   ranks[0]->pass();

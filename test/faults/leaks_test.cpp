@@ -119,7 +119,7 @@ TEST(Leaks, OfAProcessWhosePeersNeverCome) {
   });
 }
 
-TEST(Leaks, WhatKilledRanksLeaveIsGoneWithTheNextStartOfThatName) {
+TEST(Leaks, RemainsOfKilledRanksAreGoneWithTheNextStartOfThatName) {
   std::string name = jobName("leaks-killed");
   {
     Processes processes(2, [&](uint32_t rank) -> std::string {

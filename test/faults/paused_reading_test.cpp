@@ -109,11 +109,11 @@ void stopWhileReading(Exchange::Memory memory) {
 }
 
 /// The sources are private: the system copies them.
-TEST(PausedWhileReading, WhatIsStoredToPrivateSourcesLaterIsNotTaken) {
+TEST(PausedWhileReading, LaterStoresToPrivateSourcesAreNotTaken) {
   stopWhileReading(Exchange::Memory::Private);
 }
 /// They are mapped.
-TEST(PausedWhileReading, WhatIsStoredToSharedSourcesLaterIsNotTaken) {
+TEST(PausedWhileReading, LaterStoresToSharedSourcesAreNotTaken) {
   stopWhileReading(Exchange::Memory::Shared);
 }
 

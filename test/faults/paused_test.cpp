@@ -148,7 +148,7 @@ char stateOf(pid_t process) {
 
 /// Rank 1 sleeps in its call and is stopped there; rank 0 does its part and its process ends. What
 /// rank 1 found missing is there when it goes on.
-TEST(PausedAsleep, WhoHasDoneItsPartMayExitWhileOthersAreStopped) {
+TEST(PausedAsleep, ARankThatHasDoneItsPartMayExitWhileOthersAreStopped) {
   for (bool destroys : {false, true}) {
     std::string name = jobName("exit");
     auto *mayBegin = static_cast<std::atomic<bool> *>(mmap(nullptr, sizeof(std::atomic<bool>),

@@ -180,7 +180,7 @@ class Rails(unittest.TestCase):
                                                 variables=variables))
         self.assertEqual(ways, ["TCP (as ranks have met; not all connections came about, by eth1)"] * 4)
 
-    def test_who_waits_for_connections_listens_at_the_addresses_of_their_links_alone(self):
+    def test_a_rank_that_waits_for_connections_listens_at_the_addresses_of_their_links_alone(self):
         for family, address, expected in (("AF_INET", "10.77.0.1", {"10.77.0.2", "10.77.1.2"}),
                                           ("AF_INET6", "[fd77::1]", {"fd77::2", "fd77:1::2"})):
             with self.subTest(family=family), dead_link():

@@ -209,7 +209,7 @@ TEST(TransferFailure, StoppedProcessIsNoFailure) {
 }
 
 /// Right after its last bytes, of which the other has read none. The next receive misses it.
-TEST(TransferFailure, WhoeverHasLeftHasSent) {
+TEST(TransferFailure, ARankThatHasLeftHasSent) {
   for (uint32_t i = 0; i < 5; ++i)
     onIslands({0, 1}, [](occlComm_t comm, uint32_t rank) -> std::string {
       std::vector<char> data(150000, rank == 0 ? 'x' : ' ');
@@ -228,7 +228,7 @@ TEST(TransferFailure, WhoeverHasLeftHasSent) {
 }
 
 /// It is done with what it has received, and says so before it goes.
-TEST(TransferFailure, WhoeverHasLeftHasReceived) {
+TEST(TransferFailure, ARankThatHasLeftHasReceived) {
   for (uint32_t i = 0; i < 5; ++i)
     onIslands({0, 1}, [](occlComm_t comm, uint32_t rank) -> std::string {
       std::vector<char> data(4 * kLarge);

@@ -66,7 +66,7 @@ TEST_F(Coalescing, TwoAreOneOnlyIfTheyAreNotSmall) {
   EXPECT_EQ(number({0, 4}), 2u);
 }
 
-TEST_F(Coalescing, WhatRanksMustCallAlikeEndsTheRun) {
+TEST_F(Coalescing, CallsThatDifferInTheirShapeEndTheRun) {
   using Change = void (*)(occlCall_t &);
   const Change changes[] = {[](occlCall_t &call) { call.kind = occlKindReduce; },
                             [](occlCall_t &call) { call.dataType = occlFloat16; },
@@ -134,7 +134,7 @@ TEST_F(Coalescing, CallsWithARootStayApart) {
   }
 }
 
-TEST_F(Coalescing, WhatMayDifferBetweenRanksDoesNotCount) {
+TEST_F(Coalescing, DifferencesBetweenRanksThatAreAllowedDoNotEndTheRun) {
   addMany(4);
   calls[1].timeoutMs = 500;
   calls[2].timeoutMs = 200;

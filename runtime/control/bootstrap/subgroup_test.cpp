@@ -87,7 +87,7 @@ TEST(Subgroup, IsFormedOfOffers) {
   });
 }
 
-TEST(Subgroup, WhatHasTakenThePlaceOfAnOfferIsNotTakenForIt) {
+TEST(Subgroup, ALaterRecordInThePlaceOfAnOfferIsNotTakenForIt) {
   inPair([](Group &group) {
     auto own = offer(group);
     if (group.rank() == 1) {

@@ -138,7 +138,7 @@ TEST(Consensus, ALaterProposerTakesWhatWasAcceptedLast) {
   EXPECT_EQ(voters.parts[2].record().proposal.attempt, 2u);
 }
 
-TEST(Consensus, WhoeverHasPromisedMoreAcceptsNoEarlierBallot) {
+TEST(Consensus, ARankThatHasPromisedMoreAcceptsNoEarlierBallot) {
   Voters voters(3);
   voters.want(0, 1);
   voters.step(0);
@@ -160,7 +160,7 @@ TEST(Consensus, WhoeverHasPromisedMoreAcceptsNoEarlierBallot) {
   EXPECT_EQ(voters.parts[1].record().accepted, 0u);
 }
 
-TEST(Consensus, WhoComesLateReadsWhatWasChosen) {
+TEST(Consensus, ALateRankReadsTheChosenValue) {
   Voters voters(3);
   for (uint64_t instance : {1, 2, 3, 4}) {
     voters.want(0, 10 + instance);
@@ -210,7 +210,7 @@ void chooseAtRandom(std::mt19937 &random, uint64_t &numChosen) {
   }
 }
 
-TEST(Consensus, WhateverIsLateOrLostNoTwoRanksChooseDifferently) {
+TEST(Consensus, LateAndLostMessagesLeaveAllRanksWithOneChoice) {
   std::mt19937 random(static_cast<uint32_t>(printedSeed()));
   uint64_t numChosen = 0;
   for (int trial = 0; trial < 2000 && !::testing::Test::HasFailure(); ++trial)

@@ -58,7 +58,7 @@ TEST(SharedAgreement, AllThatAnswerAreMembers) {
   });
 }
 
-TEST(SharedAgreement, WhomAnyMemberExcludesIsOutAndToldSo) {
+TEST(SharedAgreement, AMemberThatAnyOtherExcludesIsOutAndToldSo) {
   onAll(4, [](uint32_t rank, Fabric &, SharedAgreement &agreement) {
     auto members =
         agreement.agree(without(4, rank == 3 ? Members{1} : Members{}), {}, Deadline(60s));
@@ -73,7 +73,7 @@ TEST(SharedAgreement, WhomAnyMemberExcludesIsOutAndToldSo) {
   });
 }
 
-TEST(SharedAgreement, WhoDoesNotAnswerIsOut) {
+TEST(SharedAgreement, AMemberThatDoesNotAnswerIsOut) {
   onAll(3, [](uint32_t rank, Fabric &, SharedAgreement &agreement) {
     if (rank == 0)
       std::this_thread::sleep_for(300ms);
@@ -87,7 +87,7 @@ TEST(SharedAgreement, WhoDoesNotAnswerIsOut) {
   });
 }
 
-TEST(SharedAgreement, WhoHasLeftIsNotWaitedFor) {
+TEST(SharedAgreement, AMemberThatHasLeftIsNotWaitedFor) {
   onAll(3, [](uint32_t rank, Fabric &fabric, SharedAgreement &agreement) {
     if (rank == 2)
       return fabric.leave();

@@ -119,7 +119,7 @@ TEST(AnnounceTable, AllCellsCanBeTakenAndNoMore) {
   EXPECT_EQ(t.owner.take(10), nullptr);
 }
 
-TEST(AnnounceTable, WhoIsAboutToLeaveIsNotFound) {
+TEST(AnnounceTable, AnEntryAboutToLeaveIsNotFound) {
   Table t(8);
   AnnounceCell *cell = t.owner.take(7);
   cell->enter(CellPhase::Leaving, 3);
@@ -185,7 +185,7 @@ TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerTakes) {
   reader.join();
 }
 
-TEST(AnnounceTable, WhatStaysIsFoundWhileOthersComeAndGo) {
+TEST(AnnounceTable, EntriesThatStayAreFoundWhileOthersComeAndGo) {
   constexpr uint64_t kStays = 20, kRounds = 20000;
   Table t(64);
   std::vector<AnnounceCell *> stays;

@@ -84,7 +84,7 @@ TEST(PrepostedRing, BlocksLieSideBySide) {
   EXPECT_EQ(end, 640 + ring.bytes());
 }
 
-TEST(PrepostedRing, WhatIsDamagedIsNotSound) {
+TEST(PrepostedRing, ADamagedRecordIsNotSound) {
   const auto isSound = [](uint64_t word) { return PrepostedRing::unpack(word).isSound(1 << 20); };
   EXPECT_TRUE(isSound((PrepostedRing{1024, 256, 512}).packed()));
   EXPECT_FALSE(isSound((PrepostedRing{64, 256, 512}).packed()));

@@ -35,7 +35,7 @@ TEST(Segment, OpensWhatWasFormatted) {
   EXPECT_NE(opened->announceTable().find(42), nullptr);
 }
 
-TEST(Segment, WhatAllWriteHasPagesOfItsOwn) {
+TEST(Segment, WordsThatAllWriteHavePagesOfTheirOwn) {
   constexpr uint64_t kPage = kSegmentPage;
   Memory memory(Segment::bytesFor(2 * kPage + 1, kPage + 1));
   auto own = Segment::format(memory.span(), 0, 2, kPage + 1);
@@ -103,7 +103,7 @@ TEST(Segment, NoticesAndWordsOfPartitionedRequests) {
   EXPECT_LE(last.head + 1, data.head);
 }
 
-TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
+TEST(Segment, LaterStoresToTheOwnersHeaderMoveNothing) {
   Memory memory(Segment::bytesFor(1 << 20, 1 << 20));
   ASSERT_TRUE(Segment::format(memory.span(), 0, 2, 1 << 20).ok());
   auto opened = Segment::open(memory.span(), 0, 2);

@@ -29,7 +29,7 @@ bool isSoInChild(const std::function<bool()> &claim) {
 
 int openNull() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
-TEST(Forked, WhatIsOpenedNotInheritedIsClosedInAChild) {
+TEST(Forked, FilesOpenedNotInheritedAreClosedInAChild) {
   const Descriptor own = openNotInherited(openNull), other(openNull());
   ASSERT_TRUE(own.valid() && other.valid());
   EXPECT_TRUE(isSoInChild([&] { return !isOpen(own.get()) && isOpen(other.get()); }));
@@ -66,7 +66,7 @@ TEST(Forked, TheCopyInAChildClosesNothingOfTheChild) {
   }));
 }
 
-TEST(Forked, WhatCannotBeOpenedSaysWhy) {
+TEST(Forked, AFileThatCannotBeOpenedSaysWhy) {
   const Descriptor none = openNotInherited([] { return open("/nowhere/at/all", O_RDONLY); });
   EXPECT_FALSE(none.valid());
   EXPECT_EQ(errno, ENOENT);

@@ -123,7 +123,7 @@ TEST_F(HeldFile, ToAskNeedsNoDescriptor) {
   end(child);
 }
 
-TEST_F(HeldFile, WhatTheSystemDoesNotSayCountsAsHeld) {
+TEST_F(HeldFile, ALockThatTheSystemDoesNotShowCountsAsHeld) {
   LockableFile none;
   EXPECT_TRUE(none.isHeldByOthers(0));
 }
@@ -146,7 +146,7 @@ TEST_F(HeldFile, ItOutlivesTheMainThread) {
 }
 
 /// A program may have the library twice: in its own binary, and in a plugin.
-TEST_F(HeldFile, WhatAnotherCopyOfTheLibraryHoldsIsNotLetGo) {
+TEST_F(HeldFile, AFileOfAnotherCopyOfTheLibraryIsNotLetGo) {
   const auto range = [] {
     struct flock byte {};
     byte.l_type = F_WRLCK;

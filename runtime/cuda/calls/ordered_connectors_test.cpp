@@ -56,7 +56,7 @@ TEST_F(OrderedConnectorsTest, OthersAreToldOfClearedMemory) {
   EXPECT_TRUE(std::all_of(blocks(), blocks() + sizes.all(), [](char byte) { return byte == 0; }));
 }
 
-TEST_F(OrderedConnectorsTest, WhatOthersWereToldOfStaysWhereItIs) {
+TEST_F(OrderedConnectorsTest, MemoryThatOthersWereToldOfStaysWhereItIs) {
   // The record is there, and the device is late to say so.
   failCall("cudaEventQuery", cudaErrorUnknown, 3);
   ASSERT_FALSE(make().ok());

@@ -96,7 +96,7 @@ TEST_F(UploadRingTest, AStreamWaitsForTablesThatCouldNotBeAskedForAtFirst) {
   EXPECT_TRUE(isBehindTables());
 }
 
-TEST_F(UploadRingTest, WhoAwaitsTablesAwaitsTheLastOnes) {
+TEST_F(UploadRingTest, AWaitForTablesAwaitsTheLastOnes) {
   EXPECT_TRUE(put(first).ok());
   holdDevice();
   EXPECT_TRUE(put(second).ok());

@@ -67,7 +67,7 @@ TEST(PeerPaths, OneRankMayForbidItAndOnlyAllMayInsist) {
   EXPECT_EQ(whyNoWideLines(apart), "");
 }
 
-TEST(PeerPaths, WhateverLiesThereIsReadWithinBounds) {
+TEST(PeerPaths, AnyBytesAreReadWithinBounds) {
   PeerPaths spoilt;
   std::memset(static_cast<void *>(&spoilt), 0x5a, sizeof spoilt);
   std::vector<PeerPaths> ranks = {spoilt, on("a", {"b"})};

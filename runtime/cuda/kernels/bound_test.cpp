@@ -58,7 +58,7 @@ protected:
   WarpWatch watch{bound};
 };
 
-TEST_F(Bound, WhoMovesDoesNotSayThatItWaits) {
+TEST_F(Bound, ABlockThatMovesDoesNotReportAWait) {
   EXPECT_EQ(wait(200, true), Verdict::GoOn);
   EXPECT_EQ(words->waiting[kPlace], 0u);
   EXPECT_EQ(words->waitsFor, 0u);
@@ -67,7 +67,7 @@ TEST_F(Bound, WhoMovesDoesNotSayThatItWaits) {
   EXPECT_EQ(words->waitsFor, kPeer + 1);
 }
 
-TEST_F(Bound, WhoWaitsSaysSoAgainAndAgain) {
+TEST_F(Bound, ABlockThatWaitsReportsItAgainAndAgain) {
   EXPECT_EQ(wait(9), Verdict::GoOn);
   EXPECT_FALSE(hasSaidThatItWaits());
   EXPECT_EQ(wait(8), Verdict::GoOn);
@@ -84,7 +84,7 @@ TEST_F(Bound, TheDeadlineCountsWhetherItMovesOrNot) {
   EXPECT_EQ(wait(10, true), Verdict::Late);
 }
 
-TEST_F(Bound, WhoIsStuckMakesWay) {
+TEST_F(Bound, ABlockThatIsStuckMakesWay) {
   bound.leaveAfter = 50 * kMillisecond;
   EXPECT_EQ(wait(200, true), Verdict::GoOn);
   EXPECT_EQ(wait(100), Verdict::Leave);

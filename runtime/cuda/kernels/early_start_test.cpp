@@ -12,7 +12,7 @@ TEST(EarlyStart, TwoKernelsInEachStreamFit) {
                 uint64_t{multiprocessors} * kThreads);
 }
 
-TEST(EarlyStart, WhatPlansOfOneStreamNeed) {
+TEST(EarlyStart, PlansOfOneStreamStartEarlyWithinTheirNeeds) {
   EXPECT_GE(mostEarlyThreads(132, 1, kMostEarlyBytes), 64 * kThreads);
   EXPECT_GE(mostEarlyThreads(132, 2, 1024), 32 * kThreads);
   EXPECT_EQ(mostEarlyThreads(132, kDefaultStreams, 1024), 4224);

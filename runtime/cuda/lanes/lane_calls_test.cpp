@@ -361,7 +361,7 @@ TEST(LaneCalls, ManyMoreIdsThanRecordsThatComeAgain) {
 }
 
 /// Without room in the window a rank goes past nothing.
-TEST(LaneCalls, WhatHasNoRoomWaitsInTheOrder) {
+TEST(LaneCalls, CallsWithoutRoomWaitInTheOrder) {
   LaneBoard *board = emptyBoard();
   AloneRank first(*board, 0), second(*board, 1);
   first.hasRoom = false;
@@ -379,7 +379,7 @@ TEST(LaneCalls, WhatHasNoRoomWaitsInTheOrder) {
 }
 
 /// It can still be refused: nobody counts on it.
-TEST(LaneCalls, WhatEntersEarlyIsNotMadeWithoutRoom) {
+TEST(LaneCalls, EarlyCallsAreNotMadeWithoutRoom) {
   LaneBoard *board = emptyBoard();
   AloneRank rank(*board, 0);
   rank.hasRoom = false;

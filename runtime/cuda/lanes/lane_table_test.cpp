@@ -201,7 +201,7 @@ TEST(LaneTable, HeldLargeLanes) {
 }
 
 /// A small call that lacks a lane has those go on who hold large ones, which are not for it.
-TEST(LaneTable, WhoHoldsALargeLaneStopsForLargeCallsAlone) {
+TEST(LaneTable, AHolderOfALargeLaneStopsForLargeCallsAlone) {
   TwoTables of({1, 1});
   EXPECT_EQ(of.early(1, true), kMaxSmallLanes);
   EXPECT_EQ(of.early(2, false), 0u);
@@ -263,7 +263,7 @@ TEST(LaneTable, AnotherKernelComesIntoTheOrderBehindTheCallBefore) {
 }
 
 /// Types and operations by name; what another process stores may be none.
-TEST(LaneTable, WhatDiffersIsNamed) {
+TEST(LaneTable, DifferencesOfACallAreNamed) {
   const auto mismatch = [](const LaneSignature &theirs, const LaneSignature &ours) {
     LaneBoard *board = emptyBoard();
     LaneTable first(*board, 0, 2, {2}, good), second(*board, 1, 2, {2}, good);

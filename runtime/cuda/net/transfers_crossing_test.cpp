@@ -153,7 +153,7 @@ protected:
   uint64_t numbers[kRanks] = {0, 0}; // of pieces from each
 };
 
-TEST_F(Transfers, WhatComesIsWhatWasSent) {
+TEST_F(Transfers, DataArriveAsTheyWereSent) {
   std::vector<Transfer> transfers(120);
   for (uint32_t t = 0; t < transfers.size(); ++t) {
     // Of the largest, of both ranks, a piece is more than one put.

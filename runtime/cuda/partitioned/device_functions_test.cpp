@@ -194,7 +194,7 @@ TEST(DeviceFunctions, MarksCrossWithTheReceiversStart) {
 
 /// Each of two ranks marks, waits for what it receives, and only then for its send: what its mark
 /// had to leave, as the other had not started, goes while it waits.
-TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
+TEST(DeviceFunctions, AWaitForAReceiveSendsMarkedPartitionsThatAreLeft) {
   Pair there(1, 64, 1, 64, 1, false), back(1, 64, 1, 64, 1, false);
   // The first rank sends there, and receives back.
   there.receive.sends = &back.table;
@@ -221,7 +221,7 @@ TEST(DeviceFunctions, WhoWaitsForAReceiveSendsWhatMarksHaveLeft) {
 
 /// A rank has two sends to another one, which starts the second one when it has received the first.
 /// That was marked before the other had started, and only the second one's end is waited for.
-TEST(DeviceFunctions, WhoWaitsForASendSendsWhatMarksHaveLeftOfOthers) {
+TEST(DeviceFunctions, AWaitForASendSendsMarkedPartitionsOfOthersThatAreLeft) {
   constexpr uint64_t kLong = 5'000'000'000;
   Pair first(1, 64, 1, 64, 1), second(1, 64, 1, 64, 1);
   Sends none{};
@@ -346,7 +346,7 @@ TEST(DeviceFunctions, TheLastOfSeveralMarksAPartition) {
 }
 
 /// Each of the makers stores a byte of the partition.
-TEST(DeviceFunctions, WhatAllMakersHaveStoredArrives) {
+TEST(DeviceFunctions, StoresOfAllMakersArrive) {
   constexpr uint64_t kMakers = 4, kEpochs = 200;
   Pair pair(1, kMakers, 1, 64, 1);
   uint64_t counter = 0;

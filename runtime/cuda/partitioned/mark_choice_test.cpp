@@ -44,7 +44,7 @@ TEST(MarkChoice, CopiesWholeMessages) {
   EXPECT_EQ(choice.choose({4, 8}, 2), MarkBy::CopyEngine);
 }
 
-TEST(MarkChoice, WhatIsMarkedAlreadyIsNotCopied) {
+TEST(MarkChoice, PartitionsMarkedAlreadyAreNotCopied) {
   MarkChoice choice(shapeOf(4, kCopiedBytes));
   choice.started();
   EXPECT_EQ(choice.choose({2, 3}, 0), MarkBy::Kernel);
@@ -80,7 +80,7 @@ TEST(MarkChoice, NothingIsCopiedWhereKernelsMayMark) {
   EXPECT_EQ(late.choose({0, 4}, 1), MarkBy::Kernel) << "a replay has begun another epoch, maybe";
 }
 
-TEST(MarkChoice, WhatCouldNotBeCopiedIsMarkedAgain) {
+TEST(MarkChoice, PartitionsThatCouldNotBeCopiedAreMarkedAgain) {
   MarkChoice choice(shapeOf(4, kCopiedBytes));
   choice.started();
   EXPECT_EQ(choice.choose({1, 3}, 1), MarkBy::CopyEngine);

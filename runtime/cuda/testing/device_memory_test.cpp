@@ -35,7 +35,7 @@ protected:
   uint64_t before = 0;
 };
 
-TEST_F(DeviceMemoryTest, WhatNobodyWasToldOfIsFreedAtOnce) {
+TEST_F(DeviceMemoryTest, MemoryThatNobodyWasToldOfIsFreedAtOnce) {
   failCall("cudaIpcGetMemHandle", cudaErrorNotSupported);
   EXPECT_EQ(make().status().code(), StatusCode::SystemError);
   EXPECT_EQ(numAllocations(), before);
@@ -47,7 +47,7 @@ TEST_F(DeviceMemoryTest, WhatNobodyWasToldOfIsFreedAtOnce) {
   EXPECT_EQ(group.card(0).hasClosed.load(), 1u);
 }
 
-TEST_F(DeviceMemoryTest, WhatOthersMayHaveMappedIsFreedWhenTheyHaveClosed) {
+TEST_F(DeviceMemoryTest, MemoryThatOthersMayHaveMappedIsFreedWhenTheyHaveClosed) {
   ASSERT_TRUE(make().ok());
   EXPECT_EQ(numAllocations(), before + 1) << "the other rank has not said that it has closed";
   group.card(1).hasClosed = 1;

@@ -36,7 +36,7 @@ TEST_F(HostPagesTest, ThatCouldNotBePinnedMayBeTriedAgain) {
   EXPECT_TRUE(HostPages::pin(pages).ok()) << "they were given back between";
 }
 
-TEST_F(HostPagesTest, WhoComesWhileTheLastOneGoesPinsThemAnew) {
+TEST_F(HostPagesTest, AUserThatComesWhileTheLastOneGoesPinsThemAnew) {
   auto last = HostPages::pin(pages);
   ASSERT_TRUE(last.ok());
   std::atomic<bool> isGoing{false};

@@ -181,7 +181,7 @@ TEST(GroupLayout, SmallGroupsAreForOneThreadBlock) {
   EXPECT_EQ(layoutOf({transferOf(true, 1, 4)}, without).warpsEach, 0u);
 }
 
-TEST(GroupLayout, WhatARankSendsToItselfIsCopiedIfBothSidesAreThere) {
+TEST(GroupLayout, ASendToItselfIsCopiedIfBothSidesAreThere) {
   const auto pairs = usual(4);
   const std::vector group = {transferOf(true, 2, 5), transferOf(false, 2, 5),
                              transferOf(true, 3, 7), transferOf(true, 2, 9),

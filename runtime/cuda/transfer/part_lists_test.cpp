@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-TEST(PartLists, WhatAGraphDoesNotTakeIsGivenBack) {
+TEST(PartLists, ListsThatAGraphDoesNotTakeAreGivenBack) {
   auto list = PartList::make({});
   ASSERT_TRUE(list.ok());
   for (const char *call : {"cudaUserObjectCreate", "cudaGraphRetainUserObject"}) {
@@ -38,7 +38,7 @@ std::vector<std::shared_ptr<PartList>> takeAll(const std::vector<TransferPart> &
   }
 }
 
-TEST(PartLists, WhatIsReservedNeedsNoCallOfCuda) {
+TEST(PartLists, ReservedListsNeedNoCallOfCuda) {
   resetHostCuda();
   ASSERT_TRUE(PartList::reserve(5).ok());
   ASSERT_TRUE(PartList::reserve(5).ok()) << "which has them already";

@@ -52,7 +52,7 @@ TEST(HeldStreams, TheFirstStreamWaitsWhenDaemonsHaveSomebodyStay) {
 }
 
 /// Who comes while others see to it does not put anything that waits into his stream before.
-TEST(HeldStreams, WhoComesMeanwhileWaitsForThat) {
+TEST(HeldStreams, AStreamThatComesMeanwhileWaitsToo) {
   struct Slow : HeldStreams::StrictDaemon {
     void letAllLeave(bool) override {}
     bool ensureLookout() override {
@@ -144,7 +144,7 @@ TEST(HeldStreams, KernelsCountUntilTheyAreSeenToBeOver) {
   EXPECT_EQ(held.count(), 0u);
 }
 
-TEST(HeldStreams, WhatIsOverIsForgottenThoughNobodySweeps) {
+TEST(HeldStreams, FinishedStreamsAreForgottenWithoutASweep) {
   HeldStreams held;
   uint32_t asked = 0;
   for (uint32_t i = 0; i < 1000; ++i)

@@ -63,7 +63,7 @@ protected:
   uint64_t now = 1'000'000'000;
 };
 
-TEST_F(HostWatchTest, WhatHasFailedCountsAsWaitingNoMore) {
+TEST_F(HostWatchTest, AFailedCallCountsAsWaitingNoMore) {
   const auto isWaiting = [] { return waitingOnDevices().waitingNow(kDevice) == 1; };
   ASSERT_TRUE(comesTo(isWaiting, [&] { sayThatItWaits(); }));
   ranks.fabrics[1]->fail({StatusCode::Aborted, "somebody aborts it"});

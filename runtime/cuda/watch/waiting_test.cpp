@@ -71,7 +71,7 @@ TEST(Waiting, TheLimitIsNamedWhenItIsReached) {
       << text;
 }
 
-TEST(Waiting, WhatWaitsNowIsTheSumOfWhatRanksSay) {
+TEST(Waiting, WaitingCallsAreTheSumOfThoseOfRanks) {
   auto first = std::make_unique<HostWords>(), second = std::make_unique<HostWords>();
   WaitingOnDevices all;
   all.add(0, *first);

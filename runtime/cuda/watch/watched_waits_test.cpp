@@ -80,7 +80,7 @@ TEST_F(Long, AWordThatComesLateDoesNotEndAWait) {
   EXPECT_EQ(wait(7, 100s + 500ms, 102s).size(), 1u);
 }
 
-TEST_F(Long, WhatWaitsNowIsCounted) {
+TEST_F(Long, PresentWaitsAreCounted) {
   EXPECT_EQ(waits.numWaiting(kStart + 100s), 0u);
   wait(7, 100s, 101s);
   EXPECT_EQ(waits.numWaiting(kStart + 101s), 1u);

@@ -246,7 +246,7 @@ private:
   const std::span<const plan::Instruction> instructions;
 };
 
-TEST(GroupSteps, WhatNeedNotWaitApartAndNothingElse) {
+TEST(GroupSteps, StepsAreGroupedExactlyIfTheyNeedNotWaitApart) {
   const uint64_t seed = std::random_device()();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   uint64_t numJoined = 0, numApart = 0;

@@ -166,7 +166,7 @@ private:
   std::array<PeerMemory, 2> memory;
 };
 
-TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
+TEST_F(OneMessage, DataOfARankThatFailsAreNotPublished) {
   for (bool mapped : {true, false}) {
     ASSERT_NO_FATAL_FAILURE(start(mapped));
     std::memset(simulation->input(0), 3, 400);
@@ -184,7 +184,7 @@ TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
   }
 }
 
-TEST(DirectAccess, WhatIsReadOfARankThatFailsIsNotPublished) {
+TEST(DirectAccess, DataOfARankThatFailsAreNotPublished) {
   auto made = Simulation::make(plan::testing::directAllReduce(2),
                                {.count = 100, .type = DataType::Int32, .hostSteps = true});
   ASSERT_TRUE(made.ok()) << made.status().message();
@@ -200,7 +200,7 @@ TEST(DirectAccess, WhatIsReadOfARankThatFailsIsNotPublished) {
   EXPECT_EQ(result.slices, 0u);
 }
 
-TEST(ReferencesBind, WhatIsStoredToAgainIsNotReferredTo) {
+TEST(ReferencesBind, PlacesThatAreStoredToAgainAreNotReferredTo) {
   plan::PlanBuilder builder;
   uint32_t link = builder.addConnection(0, 0, {1});
   builder.beginRank({.inputChunks = 1, .outputChunks = 1});

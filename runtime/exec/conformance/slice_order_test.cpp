@@ -57,7 +57,7 @@ protected:
   std::unique_ptr<Simulation> simulation;
 };
 
-TEST_P(SliceOrder, WhatHasArrivedIsInTheSendersBufferToo) {
+TEST_P(SliceOrder, ArrivedDataAreInTheSendersBufferToo) {
   for (int32_t round = 0; round < 20; ++round) {
     begin(round);
     std::thread first([&] { runToItsEnd(*simulation, 0); });

@@ -321,7 +321,7 @@ TEST(StraightTables, EverySliceIsAPiece) {
   }
 }
 
-TEST(StraightTables, WhatHasControlWordsOrTilesOrTooManyUnitsIsNotStraight) {
+TEST(StraightTables, TablesWithControlWordsTilesOrTooManyUnitsAreNotStraight) {
   EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::Simple, 64));
   EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL, 10000)) << "units";
   EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL, 900, {512, 1}))

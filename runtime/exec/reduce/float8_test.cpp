@@ -67,7 +67,7 @@ TYPED_TEST(Float8, RoundsToNearestEven) {
   }
 }
 
-TYPED_TEST(Float8, WhatIsTooLargeBecomesTheLargestNumber) {
+TYPED_TEST(Float8, TooLargeValuesBecomeTheLargestNumber) {
   float largest = TypeParam::decode(TypeParam::kMaxFinite);
   EXPECT_EQ(largest, TypeParam::kType == DataType::Float8E4m3 ? 448 : 57344);
   float infinity = std::numeric_limits<float>::infinity();

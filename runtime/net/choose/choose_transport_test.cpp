@@ -138,7 +138,7 @@ TEST(ChooseTransport, TheListOfTheLowerRankCounts) {
   EXPECT_EQ(howTwo(kPluginOrTcp, {"tcp", kPlugin}).substr(0, 6), "NCCL's");
 }
 
-TEST(ChooseTransport, WhoeverHasNoPluginIsReachedByTheNext) {
+TEST(ChooseTransport, ARankWithoutAPluginIsReachedByTheNextTransport) {
   const AllowedTransports noPlugin = {"ncclnet:./libnccl-net-missing.so", "tcp"};
   for (const std::string &how : {howTwo(kPluginOrTcp, noPlugin), howTwo(noPlugin, kPluginOrTcp)}) {
     EXPECT_EQ(how.substr(0, 5), "TCP (") << how;

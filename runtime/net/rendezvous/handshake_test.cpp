@@ -135,7 +135,7 @@ StatusOr<Accepted> acceptAny(Reception &reception, std::chrono::milliseconds mos
 }
 
 /// Before it was heard: so it says nothing about the key.
-TEST(Handshake, WhoIsDroppedComesAgain) {
+TEST(Handshake, ADroppedRankComesAgain) {
   auto listener = listenOn(loopback(0));
   Coming rank(*listener);
   for (int i = 0; i < 5; ++i)
@@ -148,7 +148,7 @@ TEST(Handshake, WhoIsDroppedComesAgain) {
 }
 
 /// When its time was over just before the proof came.
-TEST(Handshake, WhoseProofComesTooLateComesAgain) {
+TEST(Handshake, ARankWhoseProofComesTooLateComesAgain) {
   auto listener = listenOn(loopback(0));
   Coming rank(*listener);
   {
@@ -166,7 +166,7 @@ TEST(Handshake, WhoseProofComesTooLateComesAgain) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST(Handshake, WhoHasAnotherKeyFailsAtOnce) {
+TEST(Handshake, ARankWithAnotherKeyFailsAtOnce) {
   auto listener = listenOn(loopback(0));
   Coming rank(*listener);
   Reception reception(*listener, Hash{std::byte{2}});
@@ -180,7 +180,7 @@ TEST(Handshake, WhoHasAnotherKeyFailsAtOnce) {
 }
 
 /// A rank of an older run, or of another one with the same secret.
-TEST(Handshake, WhoIsOfAnotherJobEndsNothing) {
+TEST(Handshake, ARankOfAnotherJobEndsNothing) {
   auto listener = listenOn(loopback(0));
   Coming stray(*listener, {Purpose::Card, 3, 0, 4, 78});
   std::optional<Coming> own;
@@ -399,7 +399,7 @@ TEST(Rendezvous, ANameThatIsUnknownForASecondIsSaidOnce) {
   EXPECT_EQ(saidWithin(500ms), "") << "as of a machine that has just started";
 }
 
-TEST(Rendezvous, WhoListensNeedsNoName) {
+TEST(Rendezvous, AListenerNeedsNoName) {
   auto address = resolvePort("a-name-that-nobody-knows.invalid:4242");
   ASSERT_TRUE(address.ok()) << address.status().message();
   EXPECT_EQ(address->front().text(), "[::]:4242");
@@ -411,7 +411,7 @@ TEST(Rendezvous, WhoListensNeedsNoName) {
 }
 
 /// For somebody who has listened.
-TEST(Rendezvous, WhoDoesNotListenAnyMoreIsGone) {
+TEST(Rendezvous, ARankThatDoesNotListenAnyMoreIsGone) {
   auto listener = listenOn(loopback(0));
   const Address address = *addressOf(*listener);
   *listener = Descriptor();
@@ -422,7 +422,7 @@ TEST(Rendezvous, WhoDoesNotListenAnyMoreIsGone) {
 }
 
 /// Where the other side says nothing, and where nobody comes.
-TEST(Rendezvous, WhoIsKnownToBeGoneIsNotWaitedFor) {
+TEST(Rendezvous, ARankKnownToBeGoneIsNotWaitedFor) {
   const auto whyGone = [] { return goneRank(4); };
   auto listener = listenOn(loopback(0));
   const std::vector addresses = {*addressOf(*listener)};

@@ -40,7 +40,7 @@ TEST(TcpTransport, RandomPutsInBothDirectionsAreRight) {
   converse(a, b, 1000);
 }
 
-TEST(TcpTransport, WhatNobodyReadsIsNotDelivered) {
+TEST(TcpTransport, UnreadDataAreNotDelivered) {
   Side a, b;
   overTcp(a, b);
   const std::vector<std::byte> bytes(kMaxPut);
@@ -87,7 +87,7 @@ TEST(TcpTransport, DamagedFramesEndTheConnection) {
 }
 
 /// The other side must not go on as if it were heard.
-TEST(TcpTransport, WhoIsDownTakesNothingAndTellsThePeer) {
+TEST(TcpTransport, AnEndpointThatIsDownTakesNothingAndTellsThePeer) {
   Side side;
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

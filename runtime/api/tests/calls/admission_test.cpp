@@ -126,7 +126,7 @@ TEST(Admission, ATinyArenaPushesBackAndNamesTheHolders) {
   EXPECT_GT(pushedBack.load(), 0u);
 }
 
-TEST(Admission, WhatNeverFitsIsRefused) {
+TEST(Admission, ACallThatNeverFitsIsRefused) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.arenaBytes = 4096;
   Ranks ranks(2, config);

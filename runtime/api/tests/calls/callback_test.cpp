@@ -176,7 +176,7 @@ TEST(Callback, BeginInTheOrderOfCompletion) {
              });
 }
 
-TEST(Callback, WhatItThrowsFailsTheCommunicatorAndNothingElse) {
+TEST(Callback, AnExceptionFailsTheCommunicatorAndNothingElse) {
   for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
     Ranks ranks(kRanks);
     std::vector<Job> jobs = makeJobs(2, kind);

@@ -159,7 +159,7 @@ TEST(Kinds, MoreRanksThanThereArePlansForIsRefused) {
       << occlGetLastError();
 }
 
-TEST(Kinds, WhatIsRefused) {
+TEST(Kinds, InvalidArgumentsAreRefused) {
   Ranks ranks(2);
   float buffer[4] = {};
   EXPECT_EQ(occlBroadcast(buffer, buffer, 4, occlFloat32, 2, ranks[0], nullptr),

@@ -238,7 +238,7 @@ TEST(PrepostedRing, ADisagreementIsFound) {
 
 /// Who waits for data where a rank's blocks lie says whether that rank has called it at all: by the
 /// thread that calls, and by the executors of what is started.
-TEST(PrepostedRing, WhoHasNotCalledIsSaid) {
+TEST(PrepostedRing, RanksThatHaveNotCalledAreNamed) {
   constexpr uint32_t kRanks = 2;
   for (bool isStarted : {false, true}) {
     Job job(5, inLines(oneShotAllReduce(kRanks)), 10);

@@ -430,7 +430,7 @@ TEST(Types, InfinityAndNaN) {
     });
 }
 
-TEST(Types, WhatScalarsAreRefused) {
+TEST(Types, InvalidScalarsAreRefused) {
   Ranks ranks(2);
   const PlanHandle gather = handleOf(ringAllGather(2));
   float buffer[8] = {}, factor = 2;

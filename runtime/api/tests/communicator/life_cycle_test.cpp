@@ -153,7 +153,7 @@ TEST(LifeCycle, ProcessesForgetAtDifferentTimesAndComeBack) {
 
 /// By default a rank keeps as many as it says, whatever comes and goes: those called last, and
 /// what is in flight.
-TEST(LifeCycle, WhatWasCalledLastIsKept) {
+TEST(LifeCycle, IdsCalledLastAreKept) {
   constexpr uint32_t kRanks = 2, kKept = 10, kIds = 30;
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
@@ -184,7 +184,7 @@ TEST(LifeCycle, WhatWasCalledLastIsKept) {
 
 /// An id in lines that both ranks retire and only rank 1 gives back, by looking again: rank 0,
 /// which has counted to as many as there are records, is not held up by what all have finished.
-TEST(LifeCycle, WhatAllHaveFinishedHoldsNobodyUp) {
+TEST(LifeCycle, CallsThatAllHaveFinishedHoldNobodyUp) {
   constexpr uint32_t kRanks = 2, kRecords = 8;
   Ranks ranks(kRanks);
   PlanHandle plan = planFor(kRanks, true);

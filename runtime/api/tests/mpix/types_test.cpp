@@ -174,7 +174,7 @@ TEST(Types, AnExtentCountsBetweenTwoElementsAlone) {
 }
 
 /// Of more digits than are looked at, and of a number that has no 64 bits.
-TEST(Hints, WhatIsLongerThanANumberIsNone) {
+TEST(Hints, AValueLongerThanANumberIsNone) {
   MPI_Info info;
   MPI_Info_create(&info);
   uint64_t value = 0;

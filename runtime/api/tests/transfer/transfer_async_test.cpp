@@ -201,7 +201,7 @@ TEST(TransferAsync, ACallbackStartsTheNext) {
   });
 }
 
-TEST(TransferAsync, WhatIsWrongEndsTheGroup) {
+TEST(TransferAsync, AnInvalidCallEndsTheGroup) {
   Ranks ranks(2), others(1);
   const auto sent = numbers(kSmall, 0);
   occlRequest_t request = 0;

@@ -192,7 +192,7 @@ TEST(TransferFailure, AbortInTheMiddle) {
   }
 }
 
-TEST(TransferFailure, WhoHasLeftIsNamed) {
+TEST(TransferFailure, ARankThatHasLeftIsNamed) {
   Ranks ranks(2);
   int32_t value = 5, got = 0;
   ASSERT_EQ(occlSend(&value, 1, occlInt32, 1, ranks[0], nullptr), occlSuccess);
@@ -205,7 +205,7 @@ TEST(TransferFailure, WhoHasLeftIsNamed) {
   expectSaid(occlGetLastError(), "transfer 1 from rank 0 to rank 1");
 }
 
-TEST(TransferFailure, WhatIsRefused) {
+TEST(TransferFailure, InvalidArgumentsAreRefused) {
   Ranks ranks(2);
   int32_t value = 1;
   auto refused = [&](occlResult_t result, const char *said) {

@@ -26,7 +26,7 @@ TEST(ResidentExecutor, OneRankOneCollective) {
 /// Of one thread block, alone: the executor that has nothing else to do begins it, also when nobody
 /// has looked at the ring for long, and enters it nowhere; else it would be known when it was taken
 /// in and when it began.
-TEST(ResidentExecutor, WhatComesAloneIsBegunAndNotEntered) {
+TEST(ResidentExecutor, ATaskThatComesAloneIsBegunAndNotEntered) {
   constexpr uint32_t kInvocations = 20;
   Settings settings = hostSettings(1);
   settings.idleLimit = settings.stayLimit = ~0ull; // it stays
@@ -56,7 +56,7 @@ TEST(ResidentExecutor, ConflictingOrdersComplete) {
 
 /// One that is alone and has one thread block is entered nowhere before its first visit: the other
 /// ranks learn of it all the same, whether that has finished it or not.
-TEST(ResidentExecutor, WhatIsBegunAtOnceIsAnnouncedToo) {
+TEST(ResidentExecutor, ATaskBegunAtOnceIsAnnouncedToo) {
   constexpr uint32_t kInvocations = 20;
   Group group(2, hostSettings(2));
   HostCollective &collective = group.add(plan::testing::oneShotAllReduce(2), 10, kInvocations);
@@ -78,7 +78,7 @@ TEST(ResidentExecutor, WhatIsBegunAtOnceIsAnnouncedToo) {
 }
 
 /// Executors leave all the time: what they were handed and have not visited is not lost.
-TEST(ResidentExecutor, WhatIsHandedToWhoLeavesGoesOn) {
+TEST(ResidentExecutor, ATaskHandedToALeavingExecutorGoesOn) {
   constexpr uint32_t kInvocations = 150;
   Settings settings = hostSettings(4);
   settings.idleLimit = 1;
@@ -190,7 +190,7 @@ TEST(ResidentExecutor, AnAbortEndsWhatIsStuck) {
 
 /// Of two collectives one never goes on: it is taken out, whether executors have taken it in or
 /// not, and the other one is executed again and again.
-TEST(ResidentExecutor, WhatIsWithdrawnLeavesTheOthersAlone) {
+TEST(ResidentExecutor, AWithdrawnTaskLeavesTheOthersAlone) {
   Settings settings = hostSettings(2);
   settings.stuckLimit = ~0ull;
   settings.stayLimit = ~0ull;
@@ -219,7 +219,7 @@ TEST(ResidentExecutor, WhatIsWithdrawnLeavesTheOthersAlone) {
 }
 
 /// Of several thread blocks, alone, with executors that have nothing to do: each is handed one.
-TEST(ResidentExecutor, WhatComesAloneIsHandedToIdleExecutors) {
+TEST(ResidentExecutor, ATaskThatComesAloneIsHandedToIdleExecutors) {
   constexpr uint32_t kInvocations = 40;
   Settings settings = hostSettings(6);
   settings.idleLimit = ~0ull; // they stay

@@ -93,7 +93,7 @@ TEST_F(NcclNet, RoomThatComesBackIsTold) {
 }
 
 /// The plugin has sent it, and the kernel may still lose it.
-TEST_F(NcclNet, WhatNobodyHasConsumedIsNotDelivered) {
+TEST_F(NcclNet, PutsAreNotDeliveredBeforeTheyAreConsumed) {
   overNcclNet(a, b, kPlugin);
   put(a, 1);
   for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(200us)) {

@@ -234,7 +234,7 @@ TEST(NcclNetInit, OnceAProcessBeforeContexts) {
 }
 
 /// A plugin logs, and is heard where OCCL_DEBUG says so.
-TEST(NcclNetInit, WhatThePluginLogsIsHeardIfAsked) {
+TEST(NcclNetInit, LogsOfThePluginAreShownIfAskedFor) {
   for (const char *debug : {"info", "warn", ""}) {
     const pid_t child = start([debug] {
       setenv("OCCL_DEBUG", debug, 1);

@@ -79,7 +79,7 @@ TEST_F(Connecting, EachBecomesTheSameConnectionOnBothSides) {
   }
 }
 
-TEST_F(Connecting, WhoDoesNotKnowTheKeyOrTheTokenIsTurnedAway) {
+TEST_F(Connecting, APeerWithoutTheKeyOrTheTokenIsTurnedAway) {
   RailSecret otherToken = secretOf(host), otherRank = secretOf(host);
   otherToken.token[0] ^= std::byte{1};
   otherRank.first = 4;
@@ -124,7 +124,7 @@ TEST_F(Connecting, StrangersDoNotKeepOthersOut) {
 }
 
 /// Who answers has to prove himself, too.
-TEST_F(Connecting, WhoAnswersWithoutTheKeyIsNone) {
+TEST_F(Connecting, AnAnswerWithoutTheKeyIsNone) {
   const auto listener = listenOn(loopback(0));
   RailCaller caller(secretOf(host));
   caller.call(1, loopback(0), *addressOf(*listener));

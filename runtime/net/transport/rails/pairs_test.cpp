@@ -174,7 +174,7 @@ TEST(RailPairs, FourInterfacesAtMost) {
   EXPECT_EQ(pairsOf(offerOf(a), offerOf(b)), "met eth1-eth1 eth2-eth2 eth3-eth3");
 }
 
-TEST(RailPairs, WhatAnotherProcessSaysIsChecked) {
+TEST(RailPairs, DataOfAnotherProcessAreChecked) {
   const TcpOffer a = offerOf({kA0}), b = offerOf({kB0});
   TcpOffer tooMany;
   tooMany.count = TcpOffer::kMost + 1;

@@ -189,7 +189,7 @@ TEST(RailShare, TheFewestBytesUnlessItsQueueIsLonger) {
   EXPECT_EQ(choose({RailShare::kNoRoom, RailShare::kNoRoom}), 2u);
 }
 
-TEST(RailShare, WhoWasPassedOverMakesUpForLittle) {
+TEST(RailShare, ARailThatWasPassedOverMakesUpForLittle) {
   RailShare share;
   for (int i = 0; i < 1000; ++i) {
     const uint64_t backlogs[] = {0, 1 << 20}; // of the second
@@ -435,7 +435,7 @@ TEST(Rails, OneThatThePeerClosesEndsThePairAndIsNotBlamed) {
     EXPECT_EQ(recv(raw.ends[r].get(), &byte, 1, 0), 0);
 }
 
-TEST(Rails, WhatIsDueOnARailThatHasEndedNeverComes) {
+TEST(Rails, DataDueOnARailThatHasEndedNeverCome) {
   Raw raw(2);
   raw.send(1, word(1, 1));
   raw.ends[0] = Descriptor();

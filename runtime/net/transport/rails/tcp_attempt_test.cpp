@@ -175,7 +175,7 @@ TEST_F(TcpAttempts, OneThatWorksIsForgottenAsAFailure) {
 
 /// The higher rank's memory does not count: here it is that of the same process, after the lower
 /// rank has said what it leaves out.
-TEST_F(TcpAttempts, WhatTheLowerRankLeavesOutCounts) {
+TEST_F(TcpAttempts, PathsThatTheLowerRankLeavesOutAreLeftOut) {
   PathFailures::ofProcess().addFailure(loopbackPath());
   begin();
   PathFailures::ofProcess().remove(loopbackPath());

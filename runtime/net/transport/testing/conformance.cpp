@@ -162,7 +162,7 @@ TEST_P(Transport, AReceiverThatStopsMakesItFullAndThenGoesOn) {
   EXPECT_TRUE(arrives([&] { return b.word(0, kRegionBytes - 8) == taken + 1; }));
 }
 
-TEST_P(Transport, WhatWasSentBeforeTheEndArrives) {
+TEST_P(Transport, DataSentBeforeTheEndArrive) {
   const std::string last = "farewell";
   std::vector<std::byte> bytes(kMaxPut, std::byte{9});
   for (uint64_t i = 1; i <= 3; ++i)

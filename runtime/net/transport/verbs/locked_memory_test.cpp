@@ -44,7 +44,7 @@ protected:
   }
 };
 
-TEST_F(LockedMemory, WhatCannotBeRegisteredGoesInFrames) {
+TEST_F(LockedMemory, MemoryThatCannotBeRegisteredGoesInFrames) {
   const pid_t child = startAsUserWhoMayLock(kWithoutExtents, [] {
     Side a, b;
     overVerbs(a, b);
