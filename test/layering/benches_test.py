@@ -7,7 +7,7 @@ import re
 import unittest
 
 BENCH = pathlib.Path(os.path.realpath(__file__)).parents[2] / "bench"
-PROGRAM = re.compile(r'^ *\[?(?:cc|cuda)_binary\(\n +name = "(\w+)"', re.M)
+PROGRAM = re.compile(r'^ *\[?(?:cuda_)?cc_binary\(\n +name = "(\w+)"', re.M)
 
 
 class BenchesTest(unittest.TestCase):

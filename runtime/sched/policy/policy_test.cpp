@@ -121,9 +121,16 @@ TEST_P(Orders, AreTheSameOnHostsAndDevices) {
   }
 }
 
+std::vector<OrderPolicy> everyOrder() {
+  std::vector<OrderPolicy> result;
+  for (uint32_t order = 1; order <= static_cast<uint32_t>(kLastOrder); ++order)
+    result.push_back(static_cast<OrderPolicy>(order));
+  return result;
+}
+
 /// Under every order, on devices alone: an executor's own tasks go before those of others.
 TEST(OrderKeys, PutOthersTasksBehindOwnOnes) {
-  for (auto policy : {OrderPolicy::Priority, OrderPolicy::Fifo, OrderPolicy::Newest}) {
+  for (OrderPolicy policy : everyOrder()) {
     const uint64_t urgent = standingKey(policy, 255, true, 1),
                    other = standingKey(policy, 0, true, 2);
     EXPECT_GT(keyOf(policy, urgent, 0, true, 0, 0), keyOf(policy, other, 0, false, 1, 0));
@@ -136,7 +143,7 @@ TEST(OrderKeys, PutOthersTasksBehindOwnOnes) {
 
 /// Of one submission, alike under every order.
 TEST(OrderKeys, PutThreadBlocksInOrder) {
-  for (auto policy : {OrderPolicy::Priority, OrderPolicy::Fifo, OrderPolicy::Newest})
+  for (OrderPolicy policy : everyOrder())
     for (bool isAnnounced : {false, true})
       for (uint32_t block = 1; block < OrderKey::kBlocks; ++block) {
         const uint64_t standing = standingKey(policy, 7, isAnnounced, 5);

@@ -13,7 +13,6 @@
 
 using namespace occl;
 using namespace occl::cuda::resident;
-using scheduler::BudgetPolicy;
 using scheduler::OrderPolicy;
 
 namespace {
@@ -43,6 +42,13 @@ std::vector<uint32_t> orderOfTurns(OrderPolicy order, bool preemption,
   return turns;
 }
 
+template <typename Policy> std::vector<Policy> everyUpTo(Policy last) {
+  std::vector<Policy> result;
+  for (uint32_t policy = 1; policy <= static_cast<uint32_t>(last); ++policy)
+    result.push_back(static_cast<Policy>(policy));
+  return result;
+}
+
 TEST(ResidentPolicies, OrdersSayWhichTaskIsNext) {
   const std::vector<uint8_t> priorities = {1, 9, 1, 5};
   for (bool preemption : {true, false}) {
@@ -57,7 +63,7 @@ TEST(ResidentPolicies, BudgetsAreByPositionInThePass) {
   HostTarget target;
   auto board = std::make_unique<Board>();
   auto ledger = std::make_unique<Ledger>();
-  for (auto policy : {BudgetPolicy::FrontHeavy, BudgetPolicy::Flat, BudgetPolicy::NoPolling}) {
+  for (auto policy : everyUpTo(scheduler::kLastBudget)) {
     Settings settings;
     settings.budget = policy;
     Choosing<HostTarget> choosing(settings, *board, 0, target, *ledger);
@@ -80,8 +86,8 @@ TEST(ResidentPolicies, BudgetsAreByPositionInThePass) {
 /// many tasks as can be polled at a time.
 TEST(ResidentPolicies, AllCompleteUnderAllPolicies) {
   constexpr uint32_t kIterations = 2;
-  for (auto order : {OrderPolicy::Priority, OrderPolicy::Fifo, OrderPolicy::Newest})
-    for (auto budget : {BudgetPolicy::FrontHeavy, BudgetPolicy::Flat, BudgetPolicy::NoPolling}) {
+  for (auto order : everyUpTo(scheduler::kLastOrder))
+    for (auto budget : everyUpTo(scheduler::kLastBudget)) {
       Settings settings = hostSettings(2);
       settings.order = order;
       settings.budget = budget;
