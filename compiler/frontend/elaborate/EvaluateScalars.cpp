@@ -113,22 +113,20 @@ bool Elaborator::evaluateBinary(const Expr &expr, int64_t &out) {
 }
 
 bool Elaborator::evaluateDivision(const Expr &expr, int64_t a, int64_t b, int64_t &out) {
-  // Rounded downwards, and a remainder that is never negative: (i - 1) % n wraps around as one
-  // expects of an index.
-  if (b == 0) {
-    error(DiagnosticCode::DivisionByZero, expr.range, "division by zero" + valuesIn(expr));
+  // Rounded downwards, and a remainder from 0 to b - 1: (i - 1) % n wraps around as one expects of
+  // an index. Divisors are positive, as no convention of negative ones keeps all of that together
+  // with a == (a / b) * b + a % b; nothing can overflow then.
+  if (b <= 0) {
+    error(DiagnosticCode::BadDivisor, expr.range,
+          (b == 0 ? "division by zero" : "division by a negative number, " + std::to_string(b)) +
+              valuesIn(expr));
     return false;
   }
-  bool isRemainder = expr.op == BinaryOp::Remainder;
-  if (b == -1) { // the one quotient that can overflow
-    out = 0;
-    return isRemainder || !__builtin_sub_overflow(int64_t{0}, a, &out) || overflow(expr);
-  }
-  int64_t quotient = a / b, remainder = a % b;
-  if (isRemainder)
-    out = remainder < 0 ? (b > 0 ? remainder + b : remainder - b) : remainder;
+  const int64_t quotient = a / b, remainder = a % b;
+  if (expr.op == BinaryOp::Remainder)
+    out = remainder < 0 ? remainder + b : remainder;
   else
-    out = quotient - (remainder != 0 && (remainder < 0) != (b < 0));
+    out = remainder < 0 ? quotient - 1 : quotient;
   return true;
 }
 
