@@ -12,7 +12,7 @@ help:
 	@echo "make torch                 the Python package, and PyTorch's backend occl on CPUs with two versions of PyTorch, fetched once; torch-all: with ten"
 	@echo "make machines              ranks on several machines, which network namespaces stand for: results, bytes on the wire, cut cables"
 	@echo "make verbs                 RDMA between soft NICs of User-Mode Linux, whose kernel is built once: ten minutes each"
-	@echo "make view                  the page of occl view in a headless Chromium: what it draws, and how fast"
+	@echo "make view                  the page of occl view in a headless Chromium, fetched if there is none: what it draws, and whether it is fast enough"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make bench-compile-time    what occlc takes for the programs of bench/compile_time"
@@ -58,8 +58,7 @@ verbs:
 
 view:
 	@tools/setup.sh view
-	@$(BAZEL) build //tools/occlc //tools/occl-run
-	@python3 test/view/browser_test.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run
+	@$(BAZEL) test //test/view:browser_test --test_arg=--times --test_output=all --local_test_jobs=1
 
 torch torch-all:
 	@tools/setup.sh torch

@@ -19,6 +19,7 @@ packages=(
 )
 # The header with MPI's names is tested with it, and benchmarks compare with it; without it Bazel leaves those out.
 optional=(openmpi-bin libopenmpi-dev)
+command -v node >/dev/null || packages+=(nodejs) # runs the scripts of pages in tests
 for group in "$@"; do
   case "$group" in
   bench) packages+=(python3-matplotlib) ;; # draws plots
@@ -32,7 +33,9 @@ for group in "$@"; do
     packages+=(linux-source-6.1 xz-utils flex bison bc busybox-static)
     packages+=(ibverbs-providers ibverbs-utils)
     ;;
-  view) packages+=(chromium) ;; # in which the page of `occl view` is tested
+  view) # in which the page of `occl view` is tested: the smallest, half a GB with what it needs
+    command -v chromium google-chrome >/dev/null || packages+=(chromium-headless-shell)
+    ;;
   *)
     echo "tools/setup.sh: no group '$group'; there are: bench, check, format, fuzz, python, torch, triton, verbs, view" >&2
     exit 2

@@ -44,8 +44,8 @@ OTHERS += [f"compiler/passes/{name}.cpp" for name in ("InstAssignThreadBlocks", 
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
 # What is broken by hand, in daemon/*.mutants and gpu/*.mutants.
 OTHERS += ["runtime/*", "plan/model/aliasing.*"]
-# And in names.mutants.
-OTHERS += ["compiler/frontend/*"]
+# And in names.mutants and view.mutants.
+OTHERS += ["compiler/frontend/*", "compiler/view/*"]
 
 # Chosen by an environment variable, so that all mutants are built at once; another names a file that learns which were asked for.
 PRELUDE = """#include <atomic>

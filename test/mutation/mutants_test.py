@@ -6,6 +6,7 @@ import unittest
 
 from conditions import breaks_of
 from mutants import MutantError, mutants_of, mutate, read_all, read_left_out, read_written
+from runner import root_path
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRITTEN = "[one]\nwhat = w\nfile = f\nfind = a < b\nwith = (BROKEN || @)\n"
@@ -103,6 +104,12 @@ class EntriesTest(unittest.TestCase):
             self.assertTrue(file.endswith(".cpp"), f"{file}: device code may include it")
             for mutant in mutants:
                 self.assertTrue(mutant.tests, mutant.what)
+
+
+class RunnerTest(unittest.TestCase):
+    def test_root_path(self):
+        for label, path in ((":a", "p/a"), ("//a/b:c", "a/b/c"), ("//a/b", "a/b/b"), ("//:a/b.py", "a/b.py")):
+            self.assertEqual(root_path("p", label), path)
 
 
 if __name__ == "__main__":

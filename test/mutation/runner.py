@@ -25,7 +25,7 @@ class Test:
         self.label, self.path = label, os.path.join("bazel-bin", label[2:].replace(":", "/"))
         path = os.path.join(folder, self.path)
         package = label[2:].split(":")[0]
-        self.command = [path] + [re.sub(r"\$\(rootpaths? ([^)]*)\)", lambda match: _root_path(package, match.group(1)), arg) for arg in args]
+        self.command = [path] + [re.sub(r"\$\(rootpaths? ([^)]*)\)", lambda match: root_path(package, match.group(1)), arg) for arg in args]
         self.runfiles = path + ".runfiles"
         self.script = None  # that lit wrote: text, path in the scratch folder, scratch folder
         self.seconds, self.duration, self.asked, self.kills = 0.0, 0.0, set(), {}
@@ -90,12 +90,12 @@ class Test:
                     self.script = file.read(), os.path.relpath(path, scratch), scratch
 
 
-def _root_path(package, label):
+def root_path(package, label):
     """The runfile of a label."""
     if not label.startswith("//"):
         return f"{package}/{label.lstrip(':')}"
     path, _, name = label[2:].partition(":")
-    return f"{path}/{name or os.path.basename(path)}"
+    return os.path.join(path, name or os.path.basename(path))
 
 
 def trace(tests, jobs):

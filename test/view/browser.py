@@ -11,7 +11,7 @@ import tempfile
 class Browser:
     """One page. Ends with its context."""
 
-    def __init__(self, width: int = 1400, height: int = 900):
+    def __init__(self, program: str, width: int = 1200, height: int = 640):
         self.stack = contextlib.ExitStack()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         commands, self.to_browser = os.pipe()
@@ -24,7 +24,7 @@ class Browser:
             os.dup2(6, 4)
 
         self.process = subprocess.Popen(
-            ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
              "--disable-dev-shm-usage", f"--user-data-dir={folder}",
              f"--window-size={width},{height}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -106,5 +106,7 @@ class Browser:
     def mouse(self, x: float, y: float) -> None:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+    def screenshot(self, left: float, top: float, width: float, height: float) -> bytes:
+        """A part of the page, as a PNG."""
+        clip = {"x": left, "y": top, "width": width, "height": height, "scale": 1}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", clip=clip)["data"])

@@ -65,7 +65,7 @@ def test_recorded_runs_lie_over_the_prediction(tools: Tools) -> None:
     assert len(runs) >= 4 and all("invocation" in measured["invocations"][run] for run in runs)
     check_arrows(plan, data, measured, len(runs))
     begins = {run: min(span[1] for span in spans_of(measured) if span[6] == run and span[7] >= 0) for run in runs}
-    assert len(begins) == len(runs) and min(begins.values()) > -1e7
+    assert begins == dict.fromkeys(runs, 0)
 
     # Alone it has the same messages, and lanes for what executes.
     data = data_of(tools.view(trace, "-o", f"{tools.folder}/trace.html"))

@@ -13,6 +13,8 @@ fi
 command=$1
 shift
 case $command in shutdown | version | help) exec bazel --host_jvm_args=-Xmx1g "$command" "$@" ;; esac # they build nothing
-# What is installed while a server lives is seen by it (third_party/clang).
+# What is installed while a server lives is seen by it (third_party/chromium, third_party/clang).
+chromium=$(command -v chromium chromium-headless-shell google-chrome | tr '\n' ' ' || true)
 clang=$(command -v clang++-19 llc-19 llvm-as-19 llvm-dis-19 | tr '\n' ' ' || true)
-exec bazel --host_jvm_args=-Xmx1g "$command" --disk_cache="$HOME/.cache/occl-bazel" --repo_env=OCCL_CLANG="$clang" "$@"
+exec bazel --host_jvm_args=-Xmx1g "$command" --disk_cache="$HOME/.cache/occl-bazel" --repo_env=OCCL_CHROMIUM="$chromium" \
+  --repo_env=OCCL_CLANG="$clang" "$@"
