@@ -81,6 +81,11 @@ std::vector<SequenceCounters> countersOf(occlComm &comm) {
 
 } // namespace
 
+std::string occl::communicator::metricsOf(occlComm &comm, std::string_view labels) {
+  return metricsText(comm.daemon->rank(), comm.daemon->numRanks(), statsOf(comm), countersOf(comm),
+                     labels);
+}
+
 Status occlComm::startTrace(const std::string &pattern) {
   Status status;
   // The device first: if its trace cannot begin, the host's is not begun either.
@@ -160,9 +165,7 @@ occlResult_t occlCommGetMetrics(occlComm_t comm, const char *labels, char *buffe
     const std::string_view given = labels ? labels : "";
     if (const std::string why = whyNoLabels(given); !why.empty())
       return {StatusCode::InvalidArgument, "occlCommGetMetrics: " + why};
-    copyOut(metricsText(comm->daemon->rank(), comm->daemon->numRanks(), statsOf(*comm),
-                        countersOf(*comm), given),
-            buffer, capacity, length);
+    copyOut(metricsOf(*comm, given), buffer, capacity, length);
     return {};
   });
 }

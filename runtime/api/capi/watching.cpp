@@ -2,7 +2,7 @@
 
 #include "runtime/api/capi/counters.h"
 #include "runtime/api/capi/handles.h"
-#include "runtime/api/capi/stats_text.h"
+#include "runtime/api/metrics/stats_text.h"
 #include "runtime/api/occl_insight.h"
 #include "runtime/observe/report/output.h"
 
@@ -48,7 +48,7 @@ void writeDown(occlComm &comm) {
 
 } // namespace
 
-Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
+Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm), metrics(comm) {
   daemon::Daemon &daemon = *comm.daemon;
   insight::complain(insight::reportAsEnvironmentSays());
   if (std::string pattern = environment("OCCL_TRACE"); tracesIfAsked && !pattern.empty())
@@ -59,6 +59,7 @@ Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
 
 void Watching::end() {
   reporter.reset();
+  metrics.end();
   try {
     writeDown(comm);
   } catch (const std::bad_alloc &) { // the communicator goes all the same

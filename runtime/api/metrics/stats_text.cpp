@@ -1,5 +1,5 @@
 // OCCL_STATS as a table with three lines for each collective: name, numbers, waits.
-#include "runtime/api/capi/stats_text.h"
+#include "runtime/api/metrics/stats_text.h"
 
 #include "support/text/wrapped.h"
 

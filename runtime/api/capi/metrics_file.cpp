@@ -1,0 +1,94 @@
+#include "runtime/api/capi/metrics_file.h"
+
+#include "runtime/api/capi/counters.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/base/process_identity.h"
+#include "runtime/observe/report/output.h"
+#include "runtime/sync/mutex.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+
+namespace occl::communicator {
+
+namespace {
+
+/// Communicators of this process whose files are not written yet, by number.
+struct Unwritten {
+  Mutex mutex;
+  std::map<uint32_t, occlComm *> comms;
+  uint32_t last = 0;
+  uint32_t rank = 0; // of the first one
+};
+
+Unwritten &unwritten() {
+  static constinit PerProcess<Unwritten> ofProcess;
+  return ofProcess.get();
+}
+
+/// Collectors may read at any time, so a file is whole once it has its name.
+Status replace(const std::string &path, const std::string &text) {
+  const std::string whole = path + ".new";
+  std::remove(whole.c_str());
+  if (Status written = insight::append(whole, text); !written.ok())
+    return written;
+  return std::rename(whole.c_str(), path.c_str()) == 0
+             ? Status()
+             : systemError("renaming '" + whole + "'", errno);
+}
+
+/// With the lock.
+void write(const Unwritten &all, uint32_t number, occlComm &comm) {
+  const char *prefix = std::getenv("OCCL_METRICS");
+  if (!prefix)
+    return;
+  try {
+    const std::string process = std::to_string(all.rank), own = std::to_string(number);
+    insight::complain(
+        replace(std::string(prefix) + "." + process + "." + own + ".prom",
+                metricsOf(comm, "process=\"" + process + "\",communicator=\"" + own + "\"")));
+  } catch (const std::bad_alloc &) { // the communicator goes all the same
+    std::fputs("OCCL: no memory to write the file of OCCL_METRICS\n", stderr);
+  }
+}
+
+void writeAtExit() {
+  Unwritten &all = unwritten();
+  std::lock_guard lock(all.mutex);
+  for (const auto &[number, comm] : all.comms)
+    write(all, number, *comm);
+  all.comms.clear();
+}
+
+} // namespace
+
+MetricsFile::MetricsFile(occlComm &comm) : comm(comm) {
+  const char *prefix = std::getenv("OCCL_METRICS");
+  if (!prefix || !*prefix)
+    return;
+  static const bool isListed = std::atexit(writeAtExit) == 0;
+  Unwritten &all = unwritten();
+  std::lock_guard lock(all.mutex);
+  if (all.last == 0)
+    all.rank = comm.daemon->rank();
+  number = ++all.last;
+  // Counters of devices are read by CUDA, which may wait, or be gone, while a process exits.
+  if (isListed && !comm.gpu)
+    all.comms.emplace(number, &comm);
+}
+
+void MetricsFile::end() {
+  if (number == 0)
+    return;
+  Unwritten &all = unwritten();
+  std::lock_guard lock(all.mutex);
+  write(all, number, comm);
+  all.comms.erase(number);
+}
+
+} // namespace occl::communicator

@@ -1,0 +1,26 @@
+// Counters for Prometheus in files, as OCCL_METRICS asks.
+#pragma once
+
+#include <cstdint>
+
+struct occlComm;
+
+namespace occl::communicator {
+
+/// If OCCL_METRICS is set, the communicator's counters are written to a file of its own, which it
+/// names: <OCCL_METRICS>.<rank of the process's first communicator>.<number in the process>.prom.
+/// Thread safety: none, but for the exit of the process.
+class MetricsFile {
+public:
+  /// From now on the exit of the process writes the file; of hosts, not of devices.
+  explicit MetricsFile(occlComm &comm);
+  /// Writes it now, with all that the communicator has done, and not when the process exits.
+  /// Complains on standard error about what it cannot do.
+  void end();
+
+private:
+  occlComm &comm;
+  uint32_t number = 0; // 0: nobody asks
+};
+
+} // namespace occl::communicator

@@ -1,0 +1,103 @@
+// The files of OCCL_METRICS: one a communicator, at its end or at that of the process.
+#include "runtime/api/occl_collectives.h"
+#include "runtime/api/testing/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace occl::communicator::testing {
+namespace {
+
+std::string prefixOf(const std::string &name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+/// "" if it is not there.
+std::string contentOf(const std::string &path) {
+  std::ostringstream content;
+  content << std::ifstream(path).rdbuf();
+  return content.str();
+}
+
+void reduceTwice(occlComm_t comm) {
+  float value = 1, sum = 0;
+  for (int call = 0; call < 2; ++call)
+    ASSERT_EQ(occlAllReduce(&value, &sum, 1, occlFloat32, occlSum, comm, nullptr), occlSuccess);
+}
+
+/// In a process of its own, which then exits.
+void inChild(const std::string &prefix, const std::function<void()> &body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("OCCL_METRICS", prefix.c_str(), 1);
+    body();
+    std::exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+std::string completed(uint32_t rank, uint32_t communicator, int times) {
+  return "\noccl_completed_total{rank=\"" + std::to_string(rank) +
+         "\",size=\"2\",process=\"0\",communicator=\"" + std::to_string(communicator) +
+         "\",id=\"calls\"} " + std::to_string(times) + "\n";
+}
+
+/// Those of both ranks, which are threads, and no others.
+void expectBoth(const std::string &prefix) {
+  for (uint32_t rank : {0u, 1u}) {
+    const std::string path = prefix + ".0." + std::to_string(rank + 1) + ".prom";
+    const std::string content = contentOf(path);
+    EXPECT_NE(content.find(completed(rank, rank + 1, 2)), std::string::npos) << content;
+    EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(prefix + ".0.3.prom"));
+}
+
+TEST(MetricsFile, IsWrittenAtTheEndOfACommunicator) {
+  const std::string prefix = prefixOf("ended");
+  inChild(prefix, [&] {
+    auto ranks = std::make_unique<Ranks>(2);
+    ranks->run([&](uint32_t r) { reduceTwice((*ranks)[r]); });
+    ranks.reset();
+    _exit(0); // nothing is written later
+  });
+  expectBoth(prefix);
+}
+
+TEST(MetricsFile, IsWrittenWhenAProcessExitsThatDestroysNothing) {
+  const std::string prefix = prefixOf("exited");
+  inChild(prefix, [] {
+    auto *ranks = new Ranks(2);
+    ranks->run([&](uint32_t r) { reduceTwice((*ranks)[r]); });
+  });
+  expectBoth(prefix);
+}
+
+/// Whose communicators are the parent's.
+TEST(MetricsFile, IsNotWrittenByAForkedChild) {
+  const std::string prefix = prefixOf("forked");
+  inChild(prefix, [&] {
+    const Ranks ranks(2);
+    const pid_t grandchild = fork();
+    if (grandchild == 0)
+      std::exit(0);
+    int status = -1;
+    if (waitpid(grandchild, &status, 0) != grandchild || status != 0 ||
+        !contentOf(prefix + ".0.1.prom").empty())
+      _exit(1);
+  });
+  EXPECT_FALSE(contentOf(prefix + ".0.1.prom").empty());
+}
+
+} // namespace
+} // namespace occl::communicator::testing
