@@ -48,10 +48,13 @@ public:
     if (phase == "M")
       nameThread(event);
     else if (phase == "X")
-      return takeSpan(event);
+      return takeSpan(event, numberOf(event, "dur"));
+    else if (const std::string category = textOf(event, "cat");
+             phase == "i" && (category == names::kMark || category == names::kRequest))
+      return takeSpan(event, 0);
     else if (phase == "s" || phase == "f")
       return takeEnd(event, phase == "s");
-    return true; // moments, counters, and what others have added
+    return true; // counters, and what others have added
   }
 
   void finish() {
@@ -95,10 +98,11 @@ private:
     return lane->second;
   }
 
-  bool takeSpan(const json &event) {
+  /// A moment is a span without a duration.
+  bool takeSpan(const json &event, const std::optional<double> &duration) {
     // Times are required, everything else may be missing: traces are also written by other tools.
     const auto thread = threadOf(event);
-    const auto begin = numberOf(event, "ts"), duration = numberOf(event, "dur");
+    const auto begin = numberOf(event, "ts");
     if (!thread || !begin || !duration || *duration < 0)
       return false;
     static const json kNothing = json::object();
@@ -123,7 +127,8 @@ private:
     // Which run it belongs to: a trace may have many of the same collective.
     if (const uint32_t number = indexOf(arguments, "invocation"); number != kNone)
       span.invocation = invocations(collective + ", invocation " + std::to_string(number));
-    lastOf[*thread] = static_cast<uint32_t>(schedule.spans.size());
+    if (category != names::kMark && category != names::kRequest)
+      lastOf[*thread] = static_cast<uint32_t>(schedule.spans.size());
     schedule.spans.push_back(span);
     return true;
   }

@@ -11,6 +11,10 @@ inline constexpr const char *kInstruction = "instruction";
 inline constexpr const char *kWait = "wait";
 inline constexpr const char *kWaitPrefix = "wait: ";
 
+// Categories of moments: what becomes of an invocation, and partitions that a program marks.
+inline constexpr const char *kRequest = "request";
+inline constexpr const char *kMark = "mark";
+
 // Messages: flows, whose category is kFlow too. Their ids are plan::nameOfMessage, and each end
 // stands behind the event of the instruction that it belongs to.
 inline constexpr const char *kFlow = "message";

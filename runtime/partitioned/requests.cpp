@@ -1,6 +1,7 @@
 // Partitioned sends and receives of a rank: made, started, marked, waited for and freed.
 #include "runtime/partitioned/requests.h"
 
+#include "runtime/partitioned/marks_trace.h"
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
 #include "runtime/sync/clock.h"
@@ -170,6 +171,8 @@ template <class Partitions> Status Requests::mark(Request &request, const Partit
   Doorbell &bell = request.peerBell();
   const uint32_t peer = request.party.peer;
   const uint64_t tag = request.party.tag;
+  if (core.trace.isOn())
+    recordMarks(core.trace, request.sequence.id, epoch, partitions);
   MarksInOneGo marks(static_cast<SendRequest &>(request).marks, epoch);
   uint64_t twice = 0;
   bool isTwice = false;

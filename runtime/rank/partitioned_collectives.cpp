@@ -4,6 +4,7 @@
 #include "plan/model/chunking_of.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/control/records/segment.h"
+#include "runtime/partitioned/marks_trace.h"
 #include "runtime/partitioned/requests.h"
 #include "runtime/partitioned/shape.h"
 #include "runtime/rank/daemon.h"
@@ -226,6 +227,8 @@ Status PartitionedCollectives::mark(PartitionedCollective &request, const Partit
   // while the first has not ended the epoch.
   Doorbell &bell = core.device->bell;
   const uint64_t id = request.id;
+  if (core.trace.isOn())
+    partitioned::recordMarks(core.trace, id, epoch - 1, partitions); // invocations count from 0
   uint64_t made = 0, twice = 0;
   bool isTwice = false;
   for (const auto p : partitions)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the page of `occl view` draws and says, its scripts in Node.js: arrows, rows, hints, tables. In Chromium: browser_test.py."""
 
+import json
 import sys
 import tempfile
 
@@ -93,6 +94,36 @@ def test_hints_and_tables(page: Dom, tools: Tools) -> None:
     said = page.evaluate("element('panels').textContent")
     assert "of thread blocks' time" in said and "predicted: links, bytes and busy" in said, said
     assert said.count("96 KiB, ") == 8, "2 (n - 1) / n of 64 KiB leave and reach each rank"
+
+
+def test_marks_of_a_program(page: Dom, tools: Tools) -> None:
+    def event(phase: str, kind: str, thread: int, name: str, at: float, **more: object) -> dict:
+        return {"ph": phase, "cat": kind, "pid": 0, "tid": thread, "name": name, "ts": at, **more}
+    args = {"collective": "'sum'", "invocation": 0}
+    events = [{"ph": "M", "name": "thread_name", "pid": 0, "tid": 9, "args": {"name": "requests"}},
+              event("X", "instruction", 0, "send", 10, dur=4, args=args),
+              event("s", "message", 0, "message", 13, id="a"),
+              event("i", "request", 9, "submitted", 1, args=args),
+              event("i", "mark", 9, "partition 3 ready", 5, args=args),
+              event("i", "mark", 9, "partitions 4 to 8 ready", 30, args=args),
+              event("i", "request", 0, "preempted", 16, args=args),
+              event("X", "instruction", 0, "recv", 20, dur=4, args=args),
+              event("f", "message", 0, "message", 20, id="a")]
+    trace = f"{tools.folder}/marks.trace.json"
+    with open(trace, "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": events}, file)
+    path = tools.view(trace)
+    page.open(path)
+    assert data_of(path)["lanes"] == [[0, "thread 0", 1], [0, "requests", 0]]
+    colours = page.evaluate("COLOURS")
+    marks = sorted(x for x, _, width, _, colour in page.evaluate(FILLED) if (width, colour) == (2, colours["mark"]))
+    to_x = page.evaluate("[5, 30].map(time => picture.xOf(time))")
+    assert len(marks) == 2 and all(abs(a - b) < 0.01 for a, b in zip(marks, to_x)), (marks, to_x)
+    assert hint_at(page, to_x[1], page.evaluate("picture.yOf(1, 0)") + 5).startswith(
+        "rank 0, requests: mark\npartitions 4 to 8 ready\n")
+    # The moment between them takes no arrow away, and no time.
+    assert len(page.evaluate(STROKED)) == 1
+    assert "preempted" not in page.evaluate("element('panels').textContent")
 
 
 if __name__ == "__main__":

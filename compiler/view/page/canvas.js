@@ -1,10 +1,10 @@
 // Drawing: only what is visible, and of what is narrower than a pixel one in each.
 
-const LABEL = 150, TOP = 26, BAR = 16, GAP = 4, RANK_GAP = 8, MOST_ARROWS = 3000;
+const LABEL = 150, TOP = 26, BAR = 16, GAP = 4, RANK_GAP = 8, MOMENT = 2, MOST_ARROWS = 3000;
 const COLOURS = {send: "#4e79a7", recv: "#59a14f", copy: "#9c9ede", reduce: "#e15759",
                  recvReduceCopy: "#e15759", recvCopySend: "#76b7b2", recvReduceSend: "#f28e2b",
                  recvReduceCopySend: "#edc948", loadReduceStore: "#b07aa1", signal: "#4e79a7",
-                 wait: "#9c755f", visit: "#c5d5c5", callback: "#ff9da7"};
+                 wait: "#9c755f", visit: "#c5d5c5", callback: "#ff9da7", mark: "#d62728"};
 const WAIT = "#dadada", OTHER = "#bab0ac", INK = "#333", ARROW_INK = "#000";
 
 function colourOf(name) {
@@ -118,7 +118,8 @@ class Picture {
       const width = Math.min(this.xOf(layer.end[span]), this.width + 2) - x;
       const inset = this.isWait[number][name] ? 5 : 1;
       context.fillStyle = this.colours[number][name];
-      context.fillRect(x, y + inset, Math.max(width, 1), BAR - 2 * inset);
+      const least = layer.end[span] > layer.begin[span] ? 1 : MOMENT;
+      context.fillRect(x, y + inset, Math.max(width, least), BAR - 2 * inset);
       ++i;
       if (width >= 1) continue;
       // Others of this pixel are left out, but for one that goes on beyond it.

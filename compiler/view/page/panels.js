@@ -35,7 +35,7 @@ function timeBy(model, layer, keyOf) {
   const times = new Map();
   for (const span of layer.shownSpans()) {
     const key = model.lanes[layer.lane[span]].isBlock ? keyOf(span) : -1;
-    if (key >= 0) times.set(key, (times.get(key) || 0) + layer.end[span] - layer.begin[span]);
+    if (key >= 0 && layer.end[span] > layer.begin[span]) times.set(key, (times.get(key) || 0) + layer.end[span] - layer.begin[span]);
   }
   return [...times].sort((a, b) => b[1] - a[1]);
 }

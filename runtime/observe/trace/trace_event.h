@@ -22,6 +22,7 @@ enum class TraceKind : uint8_t {
   Preempt,   // a thread block; detail: position in the queue, its length
   Finish,    // all thread blocks on this rank
   Complete,  // its result is visible; detail: result
+  Mark,      // of a partitioned request, by the program; detail: first partition, how many
 };
 
 /// Numbers of executors from here on are those of devices.

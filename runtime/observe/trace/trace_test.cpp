@@ -31,7 +31,7 @@ TEST(TraceEvent, SurvivesItsWords) {
       [](TraceEvent &event) { event.detail[0] = kMostDetail; },
       [](TraceEvent &event) { event.detail[1] = kMostDetail; },
   };
-  for (auto kind = static_cast<int>(TraceKind::Run); kind <= static_cast<int>(TraceKind::Complete);
+  for (auto kind = static_cast<int>(TraceKind::Run); kind <= static_cast<int>(TraceKind::Mark);
        ++kind)
     for (size_t filled = 0; filled <= fill.size(); ++filled) {
       TraceEvent event;

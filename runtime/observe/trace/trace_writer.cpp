@@ -46,9 +46,18 @@ const char *waitName(uint8_t reason) {
   return toString(static_cast<transport::WaitReason>(reason));
 }
 
-const char *momentName(TraceKind kind) {
+std::string marked(const std::array<uint64_t, 2> &detail) {
+  const auto &[first, number] = detail;
+  return number == 1 ? "partition " + std::to_string(first) + " ready"
+                     : "partitions " + std::to_string(first) + " to " +
+                           std::to_string(first + number - 1) + " ready";
+}
+
+std::string momentName(const TraceEvent &event) {
   // Spans have names of their own; these are points in time.
-  switch (kind) {
+  switch (event.kind) {
+  case TraceKind::Mark:
+    return marked(event.detail);
   case TraceKind::Submit:
     return "submitted";
   case TraceKind::Announced:
@@ -283,8 +292,9 @@ private:
   }
 
   void writeMoment(const TraceEvent &event, const Collective &collective, uint32_t thread) {
-    begin("i") << ",\"s\":\"t\",\"cat\":\"request\",\"name\":\"" << momentName(event.kind)
-               << "\",\"tid\":" << thread;
+    begin("i") << ",\"s\":\"t\",\"cat\":\""
+               << (event.kind == TraceKind::Mark ? names::kMark : names::kRequest)
+               << "\",\"name\":\"" << momentName(event) << "\",\"tid\":" << thread;
     writeTimes(event);
     writeInvocation(event, collective);
     if (event.kind == TraceKind::Preempt)

@@ -178,6 +178,22 @@ TEST(TraceWriter, ExecutorsAndRequests) {
   EXPECT_EQ(lengths, 1u) << "only when it changes";
 }
 
+TEST(TraceWriter, Marks) {
+  const Ticks now = ticks();
+  Trace::Recording recording;
+  TraceEvent one = event(TraceKind::Mark, 7, now, now), several = one;
+  one.detail = {3, 1};
+  several.detail = {4, 5};
+  recording.events = {one, several};
+  const json trace = written(recording);
+  const auto marks = eventsOf(trace, plan::trace::kMark);
+  ASSERT_EQ(marks.size(), 2u);
+  EXPECT_EQ(marks[0]["name"], "partition 3 ready");
+  EXPECT_EQ(marks[1]["name"], "partitions 4 to 8 ready");
+  EXPECT_EQ(threadName(trace, marks[0]), "requests");
+  EXPECT_TRUE(eventsOf(trace, plan::trace::kRequest).empty());
+}
+
 TEST(TraceWriter, ExecutorsOfDevicesComeAfterThoseOfTheHost) {
   Ticks now = ticks();
   Trace::Recording recording;
