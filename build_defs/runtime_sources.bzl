@@ -15,6 +15,7 @@ RUNTIME_SOURCES = ["//runtime/%s:sources" % package for package in [
     "cuda/device",
     "cuda/kernels",
     "cuda/lanes",
+    "cuda/memory",
     "cuda/net",
     "cuda/packing",
     "cuda/partitioned",

@@ -64,7 +64,7 @@ class Config(Structure):
         ("maxInFlight", c_uint32), ("orderPolicy", c_uint32), ("budgetPolicy", c_uint32),
         ("heapBytes", c_uint64), ("deviceKind", c_uint32), ("device", c_uint32),
         ("strict", c_uint32), ("streams", c_uint32), ("registeredBuffers", c_uint32),
-        ("maxThreadBlocks", c_uint32),
+        ("maxThreadBlocks", c_uint32), ("asNeeded", c_uint32),
     ]
 
 

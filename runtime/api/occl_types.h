@@ -140,9 +140,15 @@ typedef struct {
                                  multiprocessor. Fewer leave more of the device to what is computed
                                  beside the call, which takes longer; default: as many as are fastest
                                  if nothing is, at most 128 */
+  uint32_t asNeeded; /* the same on all ranks; with occlDeviceCuda, 1: device memory for larger
+                        calls is taken when a rank first makes one, on all ranks, and there are
+                        occlCall, sends and receives alone: occlStart and partitioned requests are
+                        occlInvalidArgument. The call waits for what others take, not for their
+                        calls. If some rank gets none, all get occlSystemError for such calls; small
+                        ones go on. default 0: all of it is taken when the communicator is made */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 struct CUstream_st;
 typedef struct occlPlan *occlPlan_t;

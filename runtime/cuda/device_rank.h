@@ -36,6 +36,9 @@ struct DeviceRankOptions {
   /// Of these, what allocate() does not get: calls divide it among themselves. The same on all
   /// ranks.
   uint64_t arenaBytes = 0;
+  /// Of these, calls in streams get what they need when they first do, small ones at the beginning,
+  /// and no others are made. The same on all ranks.
+  bool asNeeded = false;
   /// Of collectives without a timeout of their own.
   std::chrono::milliseconds timeout = kNoDeadline;
   /// Thread blocks of the device that its resident daemon takes; 0: what it has, or the default.

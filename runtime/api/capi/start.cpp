@@ -61,6 +61,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
   if (given.registeredBuffers > 1)
     return invalid("config->registeredBuffers must be 0 or 1");
+  if (given.asNeeded > 1)
+    return invalid("config->asNeeded must be 0 or 1");
   if (given.maxThreadBlocks != 0 && given.maxThreadBlocks < plan_library::kFewestBlocks)
     return invalid("config->maxThreadBlocks must be 0, or at least 16");
   if (given.streams > kMaxStreams)
@@ -118,6 +120,7 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     if (const char *after = std::getenv("OCCL_LEAVE_AFTER_US"))
       settings.cuda->leaveAfter = std::strtoull(after, nullptr, 10) * 1000;
     settings.cuda->registeredBuffers = given.registeredBuffers != 0;
+    settings.cuda->asNeeded = given.asNeeded != 0;
     if (given.maxThreadBlocks != 0)
       settings.cuda->mostBlocks = given.maxThreadBlocks;
     settings.device.workers.reset(); // of the device, not of the host

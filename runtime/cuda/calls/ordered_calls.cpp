@@ -68,6 +68,8 @@ Status OrderedCalls::callBy(const PassageOf &passageOf, const daemon::Collective
   auto known = shapeFor(spec);
   if (!known.ok())
     return known.status();
+  if (Status taken = takeNeeded(*(*known)->shape); !taken.ok())
+    return taken;
   // Refuse bad buffers, and get memory for copies, before anything is in the stream.
   const auto passage = passageOf(**known, isCaptured);
   if (!passage.ok())
@@ -182,12 +184,8 @@ Status OrderedCalls::failHalfway(const Status &why) {
 Status OrderedCalls::prepare(bool isCaptured) {
   // The first call takes the memory for messages, and tells the other ranks where it is.
   if (!connectors) {
-    auto made = OrderedConnectors::make(
-        context, OrderedConnectors::kOfStreams,
-        OrderedGeometry::forMemory(
-            context.numRanks, {context.memory.bytes() - kRecordBytes, context.memory.arenaBytes()},
-            context.memory.hasWideLines()),
-        settings.firstCall, unfinished);
+    auto made = OrderedConnectors::make(context, OrderedConnectors::kOfStreams, settings.geometry,
+                                        settings.firstCall, unfinished, settings.reserved);
     if (!made.ok())
       return made.status();
     connectors = std::move(*made);
@@ -201,6 +199,14 @@ Status OrderedCalls::prepare(bool isCaptured) {
   hasGraphs = status.ok();
   graphsSince = numEagerOver = numCalls;
   return status;
+}
+
+/// All ranks come to the same: each needs it of all.
+Status OrderedCalls::takeNeeded(const OrderedShape &shape) const {
+  for (const LaterPart part : shape.needed())
+    if (Status taken = context.later->need(part, (1u << context.numRanks) - 1); !taken.ok())
+      return taken;
+  return {};
 }
 
 /// Calls that are over, without graphs.

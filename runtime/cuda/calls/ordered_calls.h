@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,9 @@ public:
     uint64_t firstCall;  // its number
     uint64_t leaveAfter; // as DeviceRankOptions
     bool mayStartEarly;  // the device can (early_start.h)
+    OrderedGeometry geometry;
+    /// Taken for the connectors; nothing: they take theirs with the first call.
+    std::optional<OrderedConnectors::Pieces> reserved = {};
     /// Outlives it; null: all ranks are of this machine.
     DeviceCrossing *crossing = nullptr;
   };
@@ -108,6 +112,7 @@ private:
   Status callBy(const PassageOf &passageOf, const daemon::CollectiveSpec &spec,
                 cudaStream_t stream);
   Status prepare(bool isCaptured);
+  Status takeNeeded(const OrderedShape &shape) const;
   StatusOr<Known *> shapeFor(const daemon::CollectiveSpec &spec);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
   Status enterCrossing(const daemon::CollectiveSpec &spec, uint32_t place);

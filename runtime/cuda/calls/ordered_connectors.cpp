@@ -95,21 +95,33 @@ Status OrderedConnectors::publish(uint64_t firstCall) const {
   return {};
 }
 
-void OrderedConnectors::describe(DeviceCollective &device) const {
+void OrderedConnectors::describe(DeviceCollective &device, plan::Protocol protocol) const {
   device.slot = slot;
   device.ordinals = numbers;
   device.numOrdinals = kOrderedOrdinals;
   device.cleared = clearedWord();
   device.ring = sizes.ring;
+  const auto own = sizes.blocksFor(protocol), scratch = sizes.scratchBlock(),
+             lines = sizes.blocksFor(plan::Protocol::LL);
   for (uint32_t r = 0; r < context.numRanks; ++r) {
-    device.ringStrides[r] = sizes.block();
-    device.ringBytes[r] = sizes.ring * sizes.block();
+    device.ringOffsets[r] = offsetOf(own, r);
+    device.scratchOffsets[r] = offsetOf(scratch, r);
   }
-  // Only programs of Simple use the block that all calls share.
-  device.sharedBlock = device.hasLines ? 0 : sizes.sharedBlock();
+  device.ringStride = own.stride;
   device.progressOffset = sizes.progressOffset();
-  device.linesOffset = sizes.words;
+  // All calls clear lines of LL, whatever they have themselves.
+  device.linesOffset = offsetOf(lines, context.rank) + sizes.words;
+  device.linesStride = lines.stride;
   device.linesBytes = sizes.lines;
+}
+
+/// Kernels count from where the connectors' memory begins in the arena, which is in the same place
+/// of all ranks if parts lie elsewhere. Memory that no call of the program has needed lies nowhere.
+uint64_t OrderedConnectors::offsetOf(const OrderedGeometry::Blocks &part, uint32_t rank) const {
+  if (!part.in)
+    return part.offset;
+  const auto begin = reinterpret_cast<uint64_t>(context.later->begin(*part.in, rank));
+  return begin + part.offset - reinterpret_cast<uint64_t>(context.memory.arena(rank)) - blocks;
 }
 
 StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
@@ -144,6 +156,13 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
     return status;
   DeviceCollective &device = made->device;
   device.ring = sizes.ring;
+  made->protocol = device.hasLines ? spec.plan->protocol : plan::Protocol::Simple;
+  made->note(sizes.blocksFor(made->protocol));
+  made->note(sizes.blocksFor(plan::Protocol::LL));
+  // Of any rank, so that all need the same.
+  if (std::ranges::any_of(spec.plan->ranks,
+                          [](const auto &rank) { return rank.scratchChunks != 0; }))
+    made->note(sizes.scratchBlock());
   // Ranks need not name the same operation for a plan that reduces nothing.
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);

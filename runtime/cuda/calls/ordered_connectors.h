@@ -22,6 +22,7 @@
 #include "runtime/cuda/calls/shape.h"
 #include "runtime/net/crossing.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,8 +53,8 @@ public:
        const std::optional<Pieces> &reserved = {});
 
   const OrderedGeometry &geometry() const { return sizes; }
-  /// All of it that says where memory lies and how it is divided.
-  void describe(DeviceCollective &device) const;
+  /// All of it that says where memory lies and how it is divided, for a program of that protocol.
+  void describe(DeviceCollective &device, plan::Protocol protocol) const;
   /// DeviceCollective::ordinals as the device has them now.
   StatusOr<std::vector<uint64_t>> ordinals() const;
   /// Whether all other ranks have begun that call, as the device knows it now.
@@ -68,6 +69,7 @@ private:
       : context(context), sizes(sizes), slot(number) {}
   Status fill(uint64_t firstCall);
   Status publish(uint64_t firstCall) const;
+  uint64_t offsetOf(const OrderedGeometry::Blocks &part, uint32_t rank) const;
 
   const ShapeContext context;
   const OrderedGeometry sizes;
@@ -93,14 +95,23 @@ public:
   /// As kernels have it with those connectors.
   DeviceCollective in(const OrderedConnectors &connectors) const {
     DeviceCollective with = device;
-    connectors.describe(with);
+    connectors.describe(with, protocol);
     return with;
   }
+  /// What of all ranks must be there before, if parts are apart.
+  const std::vector<LaterPart> &needed() const { return parts; }
   /// No kernel uses it any more; its device is current.
   ~OrderedShape();
 
 private:
   explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
+  void note(const OrderedGeometry::Blocks &blocks) {
+    if (blocks.in && std::ranges::count(parts, *blocks.in) == 0)
+      parts.push_back(*blocks.in);
+  }
+
+  plan::Protocol protocol = plan::Protocol::Simple; // as it is executed
+  std::vector<LaterPart> parts;
 };
 
 } // namespace occl::cuda

@@ -2,6 +2,8 @@
 // nobody gets memory that the device may yet write.
 #include "runtime/cuda/calls/ordered_connectors.h"
 
+#include "runtime/control/testing/thread_fabrics.h"
+#include "runtime/cuda/memory/later_memory.h"
 #include "runtime/cuda/testing/group_of_one.h"
 #include "runtime/cuda/testing/host_cuda.h"
 #include "runtime/memory/arena.h"
@@ -106,6 +108,57 @@ TEST_F(OrderedConnectorsTest, LieInWhatIsReserved) {
   EXPECT_EQ(record().where, pieces->messages.offset + 1);
   EXPECT_EQ(reinterpret_cast<char *>((*made)->doneWord()) - memory->onDevice(),
             pieces->numbers.offset + (kOrderedOrdinals + 1) * sizeof(uint64_t));
+}
+
+/// Kernels find each part where it is, and lines of LL to be cleared, whatever they execute.
+void checkPlaces(const OrderedConnectors &connectors, const DeviceMemory &memory,
+                 const LaterMemory &later, const OrderedGeometry &sizes) {
+  char *const arena = memory.arena(0);
+  char *const begin = arena + recordIn(arena, OrderedConnectors::kOfStreams, 0)->where - 1;
+  char *const own = sizes.wideLines != 0 ? begin : later.begin(LaterPart::Lines, 0);
+  for (const plan::Protocol protocol :
+       {plan::Protocol::LL, plan::Protocol::LL128, plan::Protocol::Simple}) {
+    DeviceCollective device;
+    connectors.describe(device, protocol);
+    const bool isSimple = protocol == plan::Protocol::Simple;
+    char *const first = isSimple ? later.begin(LaterPart::Messages, 0) + sizes.scratch
+                        : protocol == plan::Protocol::LL ? own
+                                                         : later.begin(LaterPart::Lines, 0);
+    const auto part = sizes.partFor(protocol);
+    for (const uint64_t n : {0, 1, 7})
+      EXPECT_EQ(begin + device.blockOffset(n, 0),
+                first + (isSimple ? 0 : n % kMaxRing * (part.offset + part.bytes)));
+    EXPECT_EQ(begin + device.scratchOffsets[0], later.begin(LaterPart::Messages, 0));
+    EXPECT_EQ(begin + device.linesOffset, own + sizes.words);
+    EXPECT_EQ(device.linesStride, sizes.words + sizes.lines);
+    EXPECT_EQ(device.linesBytes, sizes.lines);
+  }
+}
+
+TEST(OrderedConnectorsApart, LieWhereTheirPartsAre) {
+  resetHostCuda();
+  auto fabrics = daemon::testing::makeThreadFabrics(1, sizeof(ControlBlock));
+  ASSERT_TRUE(fabrics.ok());
+  daemon::Fabric &fabric = *fabrics->fabrics[0];
+  auto *block = reinterpret_cast<ControlBlock *>(fabric.own().arena());
+  auto memory = DeviceMemory::make(fabric.ranks(), {{block, {}}}, 0, {8 << 20, 128 << 20});
+  ASSERT_TRUE(memory.ok() && (*memory)->connect().ok());
+  for (const bool hasWideLines : {true, false}) {
+    auto sizes = OrderedGeometry::forMemory(1, {128 << 20, 128 << 20}, hasWideLines);
+    sizes.isApart = true;
+    LaterMemory later(fabric, **memory, {sizes.linesLater(), sizes.messagesLater(), 0});
+    ArenaSpace space(kRecordBytes, (8 << 20) - kRecordBytes);
+    const ShapeContext context = {**memory, space, space, 0, 1, 1, nullptr, &later};
+    std::unique_ptr<OrderedConnectors> unfinished;
+    auto made =
+        OrderedConnectors::make(context, OrderedConnectors::kOfStreams, sizes, kFirst, unfinished);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    ASSERT_TRUE(later.need(LaterPart::Lines, 1).ok() && later.need(LaterPart::Messages, 1).ok());
+    checkPlaces(**made, **memory, later, sizes);
+    // The card of a rank says once what it has.
+    for (LaterCard &card : block->card.later)
+      card.state = DeviceCard::Missing;
+  }
 }
 
 } // namespace

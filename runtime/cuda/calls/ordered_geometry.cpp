@@ -116,7 +116,34 @@ OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {
   // LL128 runs as LL where there are no lines for it.
   if (protocol == plan::Protocol::LL || wideLines == 0)
     return {words, lines};
-  return {words + lines, wideLines};
+  return {isApart ? words : words + lines, wideLines};
+}
+
+uint64_t OrderedGeometry::all() const {
+  if (isApart)
+    return wideLines == 0 ? 0 : ring * (words + lines);
+  return sharedBlock() + (messages == 0 ? 0 : words + messages);
+}
+
+/// Where LL128 runs as LL, lines of that are more than a communicator should begin with.
+uint64_t OrderedGeometry::linesLater() const {
+  return isApart ? ring * (words + (wideLines == 0 ? lines : wideLines)) : 0;
+}
+
+OrderedGeometry::Blocks OrderedGeometry::blocksFor(plan::Protocol protocol) const {
+  const bool isSimple = protocol == plan::Protocol::Simple;
+  if (!isApart)
+    return isSimple ? Blocks{{}, sharedBlock(), 0} : Blocks{{}, 0, block()};
+  if (isSimple)
+    return {LaterPart::Messages, scratch, 0};
+  if (wideLines == 0)
+    return {LaterPart::Lines, 0, words + lines};
+  return protocol == plan::Protocol::LL ? Blocks{{}, 0, words + lines}
+                                        : Blocks{LaterPart::Lines, 0, words + wideLines};
+}
+
+OrderedGeometry::Blocks OrderedGeometry::scratchBlock() const {
+  return isApart ? Blocks{LaterPart::Messages, 0, 0} : Blocks{{}, ring * block(), 0};
 }
 
 /// What the words and flags of one call differ by, and how many there are.

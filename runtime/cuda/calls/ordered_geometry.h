@@ -3,6 +3,7 @@
 
 #include "plan/model/plan.h"
 #include "runtime/base/data_type.h"
+#include "runtime/cuda/device/control_block.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/exec/bind/bind.h"
 
@@ -16,11 +17,15 @@ namespace occl::cuda {
 /// same on all ranks: the blocks of programs of LL and LL128, one for each of `ring` calls, with
 /// words, lines of LL and lines of LL128; the rank's scratch, which its calls use one after the
 /// other; and the block of programs of Simple, with words and messages, which all calls share: such
-/// a call begins when all ranks have finished the one before.
+/// a call begins when all ranks have finished the one before. Or these parts are apart
+/// (isApart), most of them in what the rank takes later (LaterMemory).
 struct OrderedGeometry {
   uint32_t ring = kMaxRing;                   // blocks of programs of lines
   uint64_t words, lines, wideLines, messages; // wideLines: 0 if there are none
   uint64_t scratch;
+  /// Programs of LL128 have blocks of their own, with words, and of all parts the arena has but the
+  /// blocks of programs of LL: without lines for LL128 nothing.
+  bool isApart = false;
 
   /// Of a rank: all, and what of it users cannot have (occlConfig_t::arenaBytes).
   struct Memory {
@@ -52,9 +57,22 @@ struct OrderedGeometry {
   uint64_t progressOffset() const;
   /// Of programs of lines, and from one to the next.
   uint64_t block() const { return lines + wideLines == 0 ? 0 : words + lines + wideLines; }
-  /// Where that of programs of Simple begins. Not 0 if there is one.
+  /// Where that of programs of Simple begins, unless parts are apart. Not 0 if there is one.
   uint64_t sharedBlock() const { return ring * block() + scratch; }
-  uint64_t all() const { return sharedBlock() + (messages == 0 ? 0 : words + messages); }
+  /// Of the arena.
+  uint64_t all() const;
+  /// Of what is taken later.
+  uint64_t linesLater() const;
+  uint64_t messagesLater() const { return isApart ? scratch + words + messages : 0; }
+
+  /// Where the first block of programs of a protocol begins, in that part or, without one, in the
+  /// connectors' memory in the arena; and from there to the next.
+  struct Blocks {
+    std::optional<LaterPart> in;
+    uint64_t offset = 0, stride = 0;
+  };
+  Blocks blocksFor(plan::Protocol protocol) const;
+  Blocks scratchBlock() const; // one
 
   /// Where the slots of a program begin in its block, and how many bytes there are for them.
   struct Part {

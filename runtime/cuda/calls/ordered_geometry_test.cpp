@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -147,6 +148,57 @@ TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
         for (uint64_t bytes : numbers)
           checkRoomForAllPlans(sizes, ranks, hasWideLines, bytes);
       }
+}
+
+/// What a communicator of an arena of 128 MiB begins with, between up to four ranks in LL, and that
+/// all plans fit into parts that are apart as into others.
+TEST(OrderedGeometry, HasRoomForAllPlansInPartsThatAreApart) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (bool hasWideLines : {true, false}) {
+      auto sizes = OrderedGeometry::forMemory(ranks, {128 * kMiB, 128 * kMiB}, hasWideLines);
+      const uint64_t together = sizes.all();
+      sizes.isApart = true;
+      EXPECT_LE(sizes.all(), 7 * kMiB);
+      EXPECT_LE(sizes.all() + sizes.linesLater() + sizes.messagesLater(),
+                together + kMaxRing * sizes.words);
+      for (uint64_t bytes = 4; bytes < uint64_t{1} << 31; bytes = bytes * 5 / 2 / 4 * 4 + 4)
+        checkRoomForAllPlans(sizes, ranks, hasWideLines, bytes);
+    }
+}
+
+/// Scratch is taken with what larger calls need.
+TEST(OrderedGeometry, PlansOfLLHaveNoScratch) {
+  using plan_library::PlanClass;
+  for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
+    for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks)
+      for (uint64_t bytes = 4; bytes < 1 << 20; bytes *= 2) {
+        auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+            {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, PlanClass::DeviceOrdinary});
+        ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+        for (const plan::RankPlan &rank : chosen->plan->ranks)
+          EXPECT_TRUE(chosen->plan->protocol != Protocol::LL || rank.scratchChunks == 0)
+              << chosen->plan->name << ", " << bytes << " bytes";
+      }
+}
+
+TEST(OrderedGeometry, PartsThatAreApartHaveEachItsPlace) {
+  auto sizes = OrderedGeometry::forMemory(2, {128 * kMiB, 128 * kMiB}, true);
+  sizes.isApart = true;
+  for (const Protocol protocol : {Protocol::LL, Protocol::LL128, Protocol::Simple}) {
+    const auto blocks = sizes.blocksFor(protocol);
+    const auto part = sizes.partFor(protocol);
+    const bool isSimple = protocol == Protocol::Simple;
+    EXPECT_EQ(blocks.in, protocol == Protocol::LL ? std::nullopt
+                         : isSimple               ? std::optional(LaterPart::Messages)
+                                                  : std::optional(LaterPart::Lines));
+    EXPECT_EQ(blocks.stride, isSimple ? 0 : part.offset + part.bytes) << "blocks must not meet";
+    const uint64_t end = blocks.offset + (kMaxRing - 1) * blocks.stride + part.offset + part.bytes;
+    EXPECT_EQ(end, protocol == Protocol::LL ? sizes.all()
+                   : isSimple               ? sizes.messagesLater()
+                                            : sizes.linesLater());
+  }
+  EXPECT_EQ(sizes.scratchBlock().in, LaterPart::Messages);
+  EXPECT_EQ(sizes.scratchBlock().offset + sizes.scratch, sizes.blocksFor(Protocol::Simple).offset);
 }
 
 /// In a large lane a plan does what it does in another one, in no more tiles.

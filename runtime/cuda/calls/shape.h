@@ -9,7 +9,8 @@
 #include "runtime/cuda/calls/bind_for_device.h"
 #include "runtime/cuda/calls/upload_ring.h"
 #include "runtime/cuda/device/arena_space.h"
-#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/memory/device_memory.h"
+#include "runtime/cuda/memory/later_memory.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/exec/step/invocation.h"
@@ -42,6 +43,8 @@ struct ShapeContext {
   /// Brings the tables of shapes to the device, on their way when the shape is made; null: they are
   /// there then.
   UploadRing *uploads = nullptr;
+  /// Of communicators that take memory as they need it; null: all of it is there.
+  LaterMemory *later = nullptr;
   /// For the bindings of shapes, one after the other; what does not fit is allocated.
   std::span<std::byte> room = {};
 };

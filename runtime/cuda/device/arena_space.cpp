@@ -17,7 +17,7 @@ void ArenaSpace::release(Piece piece) {
 
 std::optional<uint64_t> ArenaSpace::lend(uint64_t bytes) {
   std::lock_guard lock(mutex);
-  auto piece = allocateLocked(bytes);
+  auto piece = ranges.front().allocate(bytes);
   if (!piece)
     return std::nullopt;
   lent[piece->offset] = bytes;
@@ -35,13 +35,23 @@ bool ArenaSpace::takeBack(uint64_t offset) {
 }
 
 std::optional<ArenaSpace::Piece> ArenaSpace::allocateLocked(uint64_t bytes) {
-  // The allocator counts from zero, pieces from the begin of the arena.
-  auto offset = free.allocate(bytes);
-  if (!offset)
+  for (Range &range : ranges)
+    if (auto piece = range.allocate(bytes))
+      return piece;
+  const auto taken = more ? more(bytes) : std::nullopt;
+  if (!taken)
     return std::nullopt;
-  return Piece{begin + *offset, bytes};
+  ranges.push_back({taken->offset, transport::Arena(taken->bytes)});
+  return ranges.back().allocate(bytes);
 }
 
-void ArenaSpace::releaseLocked(Piece piece) { free.release(piece.offset - begin, piece.bytes); }
+void ArenaSpace::releaseLocked(Piece piece) {
+  // Offsets wrap, so each range looks for itself.
+  for (Range &range : ranges)
+    if (range.has(piece.offset)) {
+      range.free.release(piece.offset - range.begin, piece.bytes);
+      return;
+    }
+}
 
 } // namespace occl::cuda

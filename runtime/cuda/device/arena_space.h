@@ -5,8 +5,11 @@
 #include "runtime/sync/mutex.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace occl::cuda {
 
@@ -17,8 +20,13 @@ public:
     uint64_t offset, bytes;
   };
 
-  /// Of `bytes` from offset `begin` on.
-  ArenaSpace(uint64_t begin, uint64_t bytes) : begin(begin), free(bytes) {}
+  /// More of it, at least so many bytes that others do not know of: where it lies, modulo 2^64, and
+  /// how much it is; nothing if there is none.
+  using More = std::function<std::optional<Piece>(uint64_t bytes)>;
+
+  /// Of `bytes` from offset `begin` on; `more` is asked by allocate() when none of it is free.
+  ArenaSpace(uint64_t begin, uint64_t bytes, More more = {})
+      : ranges{Range{begin, transport::Arena(bytes)}}, more(std::move(more)) {}
 
   /// At least `bytes`, aligned to 128; nothing if no range is free now.
   std::optional<Piece> allocate(uint64_t bytes);
@@ -30,12 +38,22 @@ public:
   bool takeBack(uint64_t offset);
 
 private:
+  struct Range {
+    uint64_t begin;
+    transport::Arena free; // counts from zero
+
+    std::optional<Piece> allocate(uint64_t bytes) {
+      auto offset = free.allocate(bytes);
+      return offset ? std::optional(Piece{begin + *offset, bytes}) : std::nullopt;
+    }
+    bool has(uint64_t offset) const { return offset - begin < free.size(); }
+  };
   std::optional<Piece> allocateLocked(uint64_t bytes);
   void releaseLocked(Piece piece);
 
-  const uint64_t begin;
-  Mutex mutex; // guards all below
-  transport::Arena free;
+  Mutex mutex;               // guards all below
+  std::vector<Range> ranges; // the first one is the arena
+  const More more;
   std::unordered_map<uint64_t, uint64_t> lent; // bytes, by offset
 };
 

@@ -34,6 +34,31 @@ TEST(ArenaSpace, GivesAllOfItAndNoMore) {
   EXPECT_TRUE(space.lend(kBytes).has_value());
 }
 
+/// What is added may lie before the arena, and is for what others do not access.
+TEST(ArenaSpace, HasMoreForPiecesThatAreNotLent) {
+  constexpr uint64_t kMore = -(uint64_t{1} << 40);
+  std::vector<uint64_t> asked;
+  ArenaSpace space(kBegin, kBytes, [&](uint64_t bytes) {
+    asked.push_back(bytes);
+    return asked.size() == 1 ? std::optional(ArenaSpace::Piece{kMore, 2 * kBytes}) : std::nullopt;
+  });
+  const auto all = space.allocate(kBytes);
+  ASSERT_TRUE(all.has_value());
+  EXPECT_FALSE(space.lend(128).has_value());
+  EXPECT_TRUE(asked.empty());
+  const auto more = space.allocate(kBytes), rest = space.allocate(kBytes);
+  ASSERT_TRUE(more.has_value() && rest.has_value());
+  EXPECT_EQ(more->offset, kMore);
+  EXPECT_EQ(rest->offset, kMore + kBytes);
+  EXPECT_FALSE(space.allocate(kBytes).has_value()) << "there is no more";
+  EXPECT_EQ(asked, (std::vector<uint64_t>{kBytes, kBytes}));
+  space.release(*more);
+  EXPECT_FALSE(space.lend(128).has_value());
+  EXPECT_EQ(space.allocate(kBytes)->offset, kMore);
+  space.release(*all);
+  EXPECT_EQ(space.lend(kBytes), kBegin);
+}
+
 TEST(ArenaSpace, NoRangeHasTwoOwners) {
   constexpr uint32_t kSeed = 20261122;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);

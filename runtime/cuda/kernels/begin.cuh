@@ -52,9 +52,8 @@ __device__ __noinline__ inline void clearLines(const DeviceCollective &collectiv
                                                uint64_t number) {
   char *arena = collective.arenas[collective.rank];
   const uint64_t where = loadWord(&recordIn(arena, collective.slot, collective.rank)->where) - 1;
-  char *lines = arena + where +
-                collective.blockOf(number - 1) * collective.ringStrides[collective.rank] +
-                collective.linesOffset;
+  char *lines = arena + where + collective.linesOffset +
+                collective.blockOf(number - 1) * collective.linesStride;
   for (uint64_t at = laneOfWarp() * sizeof(uint4); at < collective.linesBytes;
        at += 32 * sizeof(uint4))
     *reinterpret_cast<uint4 *>(lines + at) = make_uint4(0, 0, 0, 0);
@@ -167,7 +166,7 @@ __device__ inline bool setPlaces(const DeviceCollective &collective, uint64_t nu
   // Where its messages lie, for every program.
   char *blocks = collective.arenas[peer] + found.where;
   char *block = blocks + collective.blockOffset(number, peer);
-  char *scratch = blocks + collective.ringBytes[peer];
+  char *scratch = blocks + collective.scratchOffsets[peer];
   places[arenaPlace(peer)] = block;
   uint64_t bits = reinterpret_cast<uintptr_t>(block) | reinterpret_cast<uintptr_t>(scratch);
   bool isOwn = peer == collective.rank;

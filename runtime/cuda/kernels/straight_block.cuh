@@ -95,8 +95,8 @@ __device__ __forceinline__ void makeWord(StraightShared &shared, const InStreamA
   const uint64_t flagBase = operand.isLines() ? collective.flagBaseOf(number) : 0;
   const uint32_t r = laneOfWarp() < collective.numRanks ? laneOfWarp() : 0;
   char *blocks = collective.arenas[r] + where;
-  char *block = blocks + collective.blockOf(number) * collective.ringStrides[r];
-  char *scratch = fromLane(blocks, collective.rank) + collective.ringBytes[collective.rank];
+  char *block = blocks + collective.blockOffset(number, r);
+  char *scratch = fromLane(blocks, collective.rank) + collective.scratchOffsets[collective.rank];
   char *base = fromLane(block, operand.isLines() ? operand.rank() : 0);
   if (!operand.isLines())
     base = operand.place == 2 ? scratch : arguments.buffers[operand.place == 1];

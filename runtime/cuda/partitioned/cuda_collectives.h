@@ -5,9 +5,9 @@
 
 #include "runtime/control/fabric.h"
 #include "runtime/cuda/device/arena_space.h"
-#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_parts.h"
 #include "runtime/cuda/lanes/resident_rank.h"
+#include "runtime/cuda/memory/device_memory.h"
 #include "runtime/cuda/partitioned/cuda_parts.h"
 #include "runtime/cuda/tables/part_gates.h"
 #include "runtime/cuda/watch/held_streams.h"

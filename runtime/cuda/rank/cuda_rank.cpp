@@ -127,7 +127,8 @@ Status CudaRank::start() {
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     hosts.push_back({controlBlockOf(fabric, r), fabric.of(r).heap()});
   auto made =
-      DeviceMemory::make(fabric.ranks(), hosts, device(), {options.bytes, options.arenaBytes});
+      DeviceMemory::make(fabric.ranks(), hosts, device(),
+                         {options.asNeeded ? bytesAtOnce() : options.bytes, options.arenaBytes});
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
@@ -137,6 +138,27 @@ Status CudaRank::start() {
                                                 pairsWith(fabric.own().heap().size(), false),
                                                 options.firstCall);
   return {};
+}
+
+/// Of device memory, once all of it is taken.
+uint64_t CudaRank::wholeBytes() const {
+  return alignUp(options.bytes + kRecordBytes, DeviceMemory::kUnit);
+}
+
+/// Records, small transfers, calls of LL, what users have, and tables. As where devices access each
+/// other's memory by NVLink; else the rank needs less.
+uint64_t CudaRank::bytesAtOnce() const {
+  constexpr uint64_t kTables = 1920 << 10; // so that it is 8 MiB between two ranks
+  const uint64_t calls = geometryIn(wholeBytes(), true, true).all();
+  return pairsWith(wholeBytes(), true).clearedBytes() + transport::Arena::roundToClass(calls) +
+         kTables + options.bytes - options.arenaBytes;
+}
+
+OrderedGeometry CudaRank::geometryIn(uint64_t bytes, bool hasWideLines, bool isApart) const {
+  OrderedGeometry sizes = OrderedGeometry::forMemory(
+      fabric.numRanks(), {bytes - kRecordBytes, options.arenaBytes}, hasWideLines);
+  sizes.isApart = isApart;
+  return sizes;
 }
 
 PairGeometry CudaRank::pairsWith(uint64_t arenaBytes, bool hasLines) const {
@@ -151,7 +173,14 @@ Status CudaRank::connect() {
   if (!status.ok())
     return status;
   // Lines are looked at by many threads, which memory of the host serves one after the other.
-  const PairGeometry pairs = pairsWith(memory->bytes(), memory->throughHost().empty());
+  const bool isOnDevice = memory->throughHost().empty(), isLater = isOnDevice && options.asNeeded;
+  const PairGeometry pairs = pairsWith(isLater ? wholeBytes() : memory->bytes(), isOnDevice);
+  if (isLater) {
+    const auto sizes = geometryIn(wholeBytes(), memory->hasWideLines(), true);
+    later = std::make_unique<LaterMemory>(
+        fabric, *memory,
+        LaterMemory::Bytes{sizes.linesLater(), sizes.messagesLater(), pairs.bytesOfSlots()});
+  }
   status = divide(pairs);
   return status.ok() ? startCalls(pairs) : status;
 }
@@ -164,14 +193,37 @@ Status CudaRank::divide(const PairGeometry &pairs) {
     status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.clearedBytes());
   if (!status.ok())
     return status;
-  const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
-  deviceSpace = std::make_unique<ArenaSpace>(shared, memory->bytesOnDevice() - shared);
+  const auto behind = [&](uint64_t bytes) { return alignUp(pairs.begin + bytes, kBlockAlignment); };
+  const uint64_t shared = behind(options.asNeeded ? pairs.clearedBytes() : pairs.bytes());
+  const auto more = [this](uint64_t bytes) { return takeMore(bytes); };
+  deviceSpace = std::make_unique<ArenaSpace>(shared, memory->bytesOnDevice() - shared,
+                                             options.asNeeded ? more : ArenaSpace::More());
   if (isThroughHost)
-    hostSpace = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared);
+    hostSpace = std::make_unique<ArenaSpace>(behind(pairs.bytes()),
+                                             memory->bytes() - behind(pairs.bytes()));
   return {};
 }
 
+/// For tables of shapes, which no other rank accesses.
+std::optional<ArenaSpace::Piece> CudaRank::takeMore(uint64_t bytes) {
+  constexpr uint64_t kAtOnce = 8 << 20;
+  const uint64_t size = std::max(transport::Arena::roundToClass(bytes), kAtOnce);
+  OnDevice on(device());
+  auto taken = takeShared(device(), size, "allocating device memory for tables");
+  if (!taken.ok())
+    return {};
+  const auto begin = reinterpret_cast<uint64_t>((*taken)->begin);
+  memory->keep(std::move(*taken));
+  return ArenaSpace::Piece{begin - reinterpret_cast<uint64_t>(memory->onDevice()), size};
+}
+
 Status CudaRank::startCalls(const PairGeometry &pairs) {
+  const OrderedGeometry sizes =
+      geometryIn(later ? wholeBytes() : memory->bytes(), memory->hasWideLines(), later != nullptr);
+  // Where parts lie elsewhere the rest is in the same place on all ranks, as nothing else is taken.
+  std::optional<OrderedConnectors::Pieces> reserved;
+  if (later && !(reserved = OrderedConnectors::take(context(), sizes)))
+    return invalid("arenaBytes is too little for calls in streams");
   scaledInputs = std::make_unique<ScaledInputs>(*memory, *deviceSpace, maxBlocks);
   // Calls in streams and lanes bind plans at the same time, so each has room of its own.
   const auto withRoom = [&](std::unique_ptr<std::byte[]> &room) {
@@ -196,6 +248,8 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
                         [this](uint32_t rank) { return residents->describeWaitFor(rank); },
                         [this] {
                           residents->lookAfter();
+                          if (later)
+                            later->tend();
                           if (CudaParts *parts = tended.load(std::memory_order_acquire))
                             parts->tidy();
                         }});
@@ -212,8 +266,9 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   ordered = std::make_unique<OrderedCalls>(
       fabric, ofCalls, *watch, *scaledInputs,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall,
-                             options.leaveAfter, startsEarly, crossing.get()});
-  auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
+                             options.leaveAfter, startsEarly, sizes, reserved, crossing.get()});
+  auto streamed =
+      StreamTransfers::make(fabric, *memory, later.get(), pairs, *watch, options.timeout);
   if (!streamed.ok())
     return streamed.status();
   transfers = std::move(*streamed);
@@ -249,6 +304,7 @@ CudaRank::~CudaRank() {
   uploads.reset();
   transfers.reset();
   partitioned.reset();
+  later.reset();
 }
 
 void CudaRank::abandon() {
@@ -261,6 +317,8 @@ void CudaRank::abandon() {
       static_cast<unsigned long long>(memory ? memory->bytesOnDevice() >> 20 : 0));
   if (watch)
     watch->abandon();
+  if (later)
+    later->abandon();
   if (memory)
     memory->abandon();
   if (residents)
@@ -306,7 +364,13 @@ bool CudaRank::isBusy() {
 
 ShapeContext CudaRank::context() {
   ArenaSpace &space = hostSpace ? *hostSpace : *deviceSpace;
-  return {*memory, space, *deviceSpace, fabric.rank(), fabric.numRanks(), maxBlocks};
+  return {.memory = *memory,
+          .space = space,
+          .onDevice = *deviceSpace,
+          .rank = fabric.rank(),
+          .numRanks = fabric.numRanks(),
+          .maxBlocks = maxBlocks,
+          .later = later.get()};
 }
 
 uint32_t CudaRank::mostStartedBlocks() const {
@@ -333,7 +397,16 @@ Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
                  "Use occlCall there, which becomes a node of the graph");
 }
 
+/// Lanes and partitioned requests lie in memory that all ranks have from the beginning.
+Status CudaRank::checkTakesAll() const {
+  return options.asNeeded ? invalid("the communicator takes memory as calls in streams need it "
+                                    "(asNeeded of its configuration), and has none for others")
+                          : Status();
+}
+
 StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
+  if (Status hasMemory = checkTakesAll(); !hasMemory.ok())
+    return hasMemory;
   if (crossing)
     return invalid(
         "ranks of several machines start no calls on devices yet; occlCall, in a stream, "

@@ -3,9 +3,10 @@
 
 #include "runtime/cuda/calls/ordered_calls.h"
 #include "runtime/cuda/device/arena_space.h"
-#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/lanes/resident_rank.h"
+#include "runtime/cuda/memory/device_memory.h"
+#include "runtime/cuda/memory/later_memory.h"
 #include "runtime/cuda/net/device_crossing.h"
 #include "runtime/cuda/partitioned/cuda_collectives.h"
 #include "runtime/cuda/partitioned/cuda_parts.h"
@@ -18,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,14 +52,17 @@ public:
   bool isCallingBack() const override { return residents->isCallingBack(); }
   std::string report() override { return residents->report() + describePath(); }
   Status mayHaveParts(const daemon::CollectiveSpec &spec, uint32_t mostBlocks) const override {
-    return residents->fits(spec, mostBlocks);
+    const Status hasMemory = checkTakesAll();
+    return hasMemory.ok() ? residents->fits(spec, mostBlocks) : hasMemory;
   }
   uint32_t mostStartedBlocks() const override;
   StatusOr<DevicePart *> makePart(const partitioned::Terms &terms) override {
-    return partitioned->make(terms);
+    const Status hasMemory = checkTakesAll();
+    return hasMemory.ok() ? partitioned->make(terms) : hasMemory;
   }
   StatusOr<DevicePart *> makePart(const CollectiveTerms &terms) override {
-    return collectives->make(terms);
+    const Status hasMemory = checkTakesAll();
+    return hasMemory.ok() ? collectives->make(terms) : hasMemory;
   }
   bool hasRegisteredBuffers() const override {
     return options.registeredBuffers && memory->throughHost().empty();
@@ -85,6 +90,11 @@ private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
+  Status checkTakesAll() const;
+  uint64_t wholeBytes() const;
+  uint64_t bytesAtOnce() const;
+  OrderedGeometry geometryIn(uint64_t bytes, bool hasWideLines, bool isApart) const;
+  std::optional<ArenaSpace::Piece> takeMore(uint64_t bytes);
   PairGeometry pairsWith(uint64_t arenaBytes, bool hasLines) const;
   Status divide(const PairGeometry &pairs);
   Status startCalls(const PairGeometry &pairs);
@@ -101,6 +111,7 @@ private:
   uint32_t maxBlocks = 0;
   bool startsEarly = false;
   std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<LaterMemory> later;       // null: all is taken at once
   std::unique_ptr<DeviceCrossing> crossing; // null: all ranks are of this machine
   std::unique_ptr<ArenaSpace> deviceSpace;
   std::unique_ptr<ArenaSpace> hostSpace; // null: arenas are device memory

@@ -3,7 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/arena_space.h"
-#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/memory/device_memory.h"
 
 #include <cuda_runtime.h>
 

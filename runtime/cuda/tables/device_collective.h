@@ -12,7 +12,8 @@
 //
 // Invocations are numbered from 0, in the order in which a rank executes them; the next one of the
 // same connectors begins on a rank when the one before is finished there. Invocation n uses arena
-// block n % ring of each rank, or with protocol Simple the one that all share (sharedBlock).
+// block n % ring of each rank, or with protocol Simple the one that all share: blocks at a distance
+// of 0 (ringStride).
 // Nothing is cleared: words and flags of an invocation are larger than those of all before
 // (wordBaseOf, flagBaseOf). When a rank begins invocation n it stores n + 1 into `begun` of its
 // records. Before it does anything else it waits until all ranks
@@ -147,13 +148,12 @@ struct DeviceCollective {
   ReduceOp op = ReduceOp::Sum;
   StraightImages straight;
   char *arenas[kMaxRanks] = {};
-  /// From one arena block of a rank to the next.
-  uint64_t ringStrides[kMaxRanks] = {};
-  /// Bytes of a rank's blocks all together; its scratch lies behind them.
-  uint64_t ringBytes[kMaxRanks] = {};
-  /// Of each rank, from its first block on: the block of all invocations of programs like this one,
-  /// whatever their numbers. 0: of each invocation its own, see blockOf().
-  uint64_t sharedBlock = 0;
+  /// Of each rank, from RankRecord::where on, modulo 2^64, as they may lie in other memory: the
+  /// first block of programs like this one, and scratch.
+  uint64_t ringOffsets[kMaxRanks] = {};
+  uint64_t scratchOffsets[kMaxRanks] = {};
+  /// From one block to the next. 0: all invocations have one, whatever their numbers.
+  uint64_t ringStride = 0;
   /// This rank's progress words of an arena block, from the block's begin.
   uint64_t progressOffset = 0;
   /// Of this rank, by thread block: the number of the next invocation.
@@ -164,8 +164,9 @@ struct DeviceCollective {
   /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`, and 1
   /// with a shared block, unless it has nothing to do there.
   uint32_t lead = 1;
-  /// Bytes of a block in which lines of LL lie, from so many on.
-  uint64_t linesOffset = 0, linesBytes = 0;
+  /// So many bytes of each block of programs of LL are lines. Of this rank: where those of the
+  /// first block lie, as ringOffsets, and from there to the next.
+  uint64_t linesOffset = 0, linesStride = 0, linesBytes = 0;
   /// Of a resident daemon: the last call before which this rank has
   /// cleared lines.
   uint64_t *cleared = nullptr;
@@ -175,9 +176,9 @@ struct DeviceCollective {
   /// Which of its arena blocks an invocation uses, and how many before it have used that.
   /// Without divisions, which take a device longer than a load.
   OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
-  /// Where it begins, from the first block of that rank on.
+  /// Where it begins, as ringOffsets.
   OCCL_INLINE uint64_t blockOffset(uint64_t number, uint32_t r) const {
-    return sharedBlock != 0 ? sharedBlock : blockOf(number) * ringStrides[r];
+    return ringOffsets[r] + blockOf(number) * ringStride;
   }
   OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
   /// Which of the places in the records of the other ranks is an invocation's.

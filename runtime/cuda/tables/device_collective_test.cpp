@@ -19,14 +19,15 @@ DeviceCollective ordered(uint32_t lead) {
   DeviceCollective device;
   device.ring = kMaxRing;
   device.lead = lead;
-  std::ranges::fill(device.ringStrides, kBlockBytes);
+  device.ringStride = kBlockBytes;
   return device;
 }
 
 /// Of a program of protocol Simple.
 DeviceCollective shared(uint32_t lead) {
   DeviceCollective device = ordered(lead);
-  device.sharedBlock = kMaxRing * kBlockBytes;
+  device.ringStride = 0;
+  std::ranges::fill(device.ringOffsets, kMaxRing * kBlockBytes);
   return device;
 }
 
@@ -144,11 +145,13 @@ using State = std::vector<Standing>;
 
 TEST(SharedBlock, IsWhereItIsWhateverTheNumber) {
   DeviceCollective device = ordered(1);
+  device.ringOffsets[1] = -65536;
   for (uint64_t n : {0, 1, 2, 3, 4, 1001}) {
-    device.sharedBlock = 0;
-    EXPECT_EQ(device.blockOffset(n, 1), n % kMaxRing * kBlockBytes);
-    device.sharedBlock = 65536;
-    EXPECT_EQ(device.blockOffset(n, 1), 65536u);
+    device.ringStride = kBlockBytes;
+    EXPECT_EQ(device.blockOffset(n, 0), n % kMaxRing * kBlockBytes);
+    EXPECT_EQ(device.blockOffset(n, 1) + 65536, n % kMaxRing * kBlockBytes);
+    device.ringStride = 0;
+    EXPECT_EQ(device.blockOffset(n, 1) + 65536, 0u);
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/control/bootstrap/bootstrap.h"
-#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/memory/device_memory.h"
 #include "runtime/cuda/tables/device_collective.h"
 
 #include <cstddef>

@@ -104,8 +104,11 @@ struct PairGeometry {
   OCCL_INLINE uint64_t clearedBytes() const {
     return wordBytes() + uint64_t(numRanks) * numSlots * bytesInLines();
   }
-  OCCL_INLINE uint64_t bytes() const {
-    return clearedBytes() + uint64_t(numRings()) * numSlots * slotBytes;
+  OCCL_INLINE uint64_t bytes() const { return clearedBytes() + bytesOfSlots(); }
+  OCCL_INLINE uint64_t bytesOfSlots() const { return uint64_t(numRings()) * numSlots * slotBytes; }
+  /// What slot() takes for an arena where slots lie in memory of their own from `slots` on.
+  char *arenaFor(char *slots) const {
+    return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(slots) - begin - clearedBytes());
   }
 
   /// In a rank's device memory: DeviceMemory::onDevice().
@@ -126,7 +129,8 @@ struct PairGeometry {
   OCCL_INLINE char *lines(char *arena, uint32_t source, uint32_t slot) const {
     return arena + begin + wordBytes() + (uint64_t(source) * numSlots + slot) * bytesInLines();
   }
-  /// In rank `owner`'s. Where there are lines there is none for what it sends to itself.
+  /// In rank `owner`'s, or of arenaFor(). Where there are lines there is none for what it sends to
+  /// itself.
   OCCL_INLINE char *slot(char *arena, uint32_t owner, uint32_t source, uint32_t slot) const {
     const uint32_t ring = lineBytes != 0 && source > owner ? source - 1 : source;
     return arena + begin + clearedBytes() + (uint64_t(ring) * numSlots + slot) * slotBytes;

@@ -456,8 +456,8 @@ private:
     next.buffer = part.buffer + offset;
     next.bytes = static_cast<uint32_t>(left < each ? left : each);
     next.lineFlag = isInLines ? lineFlag(use) : 0;
-    next.slot =
-        isInLines ? pairs.lines(holder, source, slot) : pairs.slot(holder, owner, source, slot);
+    next.slot = isInLines ? pairs.lines(holder, source, slot)
+                          : pairs.slot(arguments.slots[owner], owner, source, slot);
     next.direction = number;
     next.part = which;
     next.countWord = nullptr;

@@ -89,9 +89,11 @@ StreamTransfers::Event::~Event() {
 }
 
 StatusOr<std::unique_ptr<StreamTransfers>>
-StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
-                      const HostWatch &watch, std::chrono::milliseconds timeout) {
-  std::unique_ptr<StreamTransfers> made(new StreamTransfers(fabric, memory, pairs, watch, timeout));
+StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, LaterMemory *later,
+                      const PairGeometry &pairs, const HostWatch &watch,
+                      std::chrono::milliseconds timeout) {
+  std::unique_ptr<StreamTransfers> made(
+      new StreamTransfers(fabric, memory, later, pairs, watch, timeout));
   OnDevice on(memory.device());
   void *pinned = nullptr;
   // Kernels and pinned memory are there before anything runs that these could wait for.
@@ -155,7 +157,26 @@ Status StreamTransfers::prepare(const Request &request, Prepared &prepared) cons
     if (Status checked = check(transfer, *capture != 0); !checked.ok())
       return checked;
   const auto layout = layoutOf(request.transfers, prepared);
-  return layout.ok() ? fill(prepared, *layout) : layout.status();
+  if (!layout.ok())
+    return layout.status();
+  const Status taken = takeSlots(*layout);
+  return taken.ok() ? fill(prepared, *layout) : taken;
+}
+
+/// Of the receiving ranks alone, so that who has left is in nobody's way. Both sides of a transfer
+/// come to the same.
+Status StreamTransfers::takeSlots(const GroupLayout &layout) const {
+  uint32_t ranks = 0;
+  for (const TransferDirection &direction : layout.directions) {
+    const auto parts = std::span(layout.parts).subspan(direction.firstPart, direction.numParts);
+    const bool isToItself = direction.peer == fabric.rank();
+    const bool hasSlots = !direction.isCopy && std::ranges::any_of(parts, [&](const auto &part) {
+      return !pairs.isInLines(part.bytes(), isToItself);
+    });
+    if (hasSlots)
+      ranks |= 1u << (direction.isSend ? direction.peer : fabric.rank());
+  }
+  return later && ranks != 0 ? later->need(LaterPart::Slots, ranks) : Status();
 }
 
 /// What a rank sends to itself is copied as long as nothing waits to be received.
@@ -180,8 +201,11 @@ StatusOr<GroupLayout> StreamTransfers::layoutOf(std::span<const daemon::Transfer
 
 Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) const {
   TransferArguments &arguments = prepared.arguments;
-  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     arguments.arenas[r] = memory.arena(r);
+    arguments.slots[r] =
+        later ? pairs.arenaFor(later->begin(LaterPart::Slots, r)) : arguments.arenas[r];
+  }
   arguments.onDevice = memory.onDevice();
   arguments.rank = fabric.rank();
   arguments.pairs = pairs;

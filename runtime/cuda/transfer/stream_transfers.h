@@ -3,8 +3,9 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/fabric.h"
-#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_rank.h"
+#include "runtime/cuda/memory/device_memory.h"
+#include "runtime/cuda/memory/later_memory.h"
 #include "runtime/cuda/transfer/group_layout.h"
 #include "runtime/cuda/transfer/part_lists.h"
 #include "runtime/cuda/watch/held_launch.h"
@@ -29,9 +30,10 @@ namespace occl::cuda {
 /// Thread safety: any.
 class StreamTransfers {
 public:
-  /// All outlive it. Takes pinned memory and loads the kernel. SystemError.
+  /// All outlive it. Takes pinned memory and loads the kernel. later: has the slots, or null.
+  /// SystemError.
   static StatusOr<std::unique_ptr<StreamTransfers>>
-  make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
+  make(daemon::Fabric &fabric, DeviceMemory &memory, LaterMemory *later, const PairGeometry &pairs,
        const HostWatch &watch, std::chrono::milliseconds timeout);
   ~StreamTransfers();
   /// Something of this rank may still be executed: what kernels have of it is never freed.
@@ -83,15 +85,17 @@ private:
   };
   struct Prepared;
 
-  StreamTransfers(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
-                  const HostWatch &watch, std::chrono::milliseconds timeout)
-      : fabric(fabric), memory(memory), pairs(pairs), watch(watch), timeout(timeout),
+  StreamTransfers(daemon::Fabric &fabric, DeviceMemory &memory, LaterMemory *later,
+                  const PairGeometry &pairs, const HostWatch &watch,
+                  std::chrono::milliseconds timeout)
+      : fabric(fabric), memory(memory), later(later), pairs(pairs), watch(watch), timeout(timeout),
         held(heldStreamsOn(memory.device())) {}
   Status prepare(const Request &request, Prepared &prepared) const;
   StatusOr<GroupLayout> layoutOf(std::span<const daemon::Transfer> transfers,
                                  Prepared &prepared) const;
   static StreamedTransfers enqueue(std::span<Prepared> all);
   Status check(const daemon::Transfer &transfer, bool isCaptured) const;
+  Status takeSlots(const GroupLayout &layout) const;
   Status fill(Prepared &prepared, const GroupLayout &layout) const;
   Status awaitGraphsTurn(Prepared &prepared);
   Status begin(Prepared &prepared);
@@ -111,6 +115,7 @@ private:
 
   daemon::Fabric &fabric;
   DeviceMemory &memory;
+  LaterMemory *const later;
   const PairGeometry pairs;
   const HostWatch &watch;
   const std::chrono::milliseconds timeout;

@@ -54,6 +54,7 @@ inline constexpr uint32_t kPartsInline = 24;
 /// The kernel's argument.
 struct TransferArguments {
   char *arenas[kMaxRanks] = {}; // by rank, as this one maps them
+  char *slots[kMaxRanks] = {};  // likewise: PairGeometry::slot() counts from there
   char *onDevice = nullptr;     // where the states of directions lie: this rank's arena, or, if
                                 // that is host memory, device memory with the same offsets
   uint32_t rank = 0;

@@ -39,7 +39,7 @@ cuda::DeviceCollective ordered(uint32_t lead) {
   cuda::DeviceCollective device;
   device.ring = kRing;
   device.lead = lead;
-  std::ranges::fill(device.ringStrides, kBlock);
+  device.ringStride = kBlock;
   return device;
 }
 
@@ -180,7 +180,10 @@ private:
   void chooseLead(Standing &rank) { rank.lead = random() % 2 == 0 ? 1 : kRing; }
   char *block(uint32_t r, uint64_t number, bool isShared) {
     auto device = ordered(1);
-    device.sharedBlock = isShared ? kSharedBlock : 0;
+    if (isShared) {
+      std::ranges::fill(device.ringOffsets, kSharedBlock);
+      device.ringStride = 0;
+    }
     return arenas[r].data() + device.blockOffset(number, r);
   }
 

@@ -494,6 +494,7 @@ occlConfig_t smallConfig() {
   config.arenaBytes = 64 << 20;
   config.heapBytes = 64 << 20;
   config.timeoutMs = 20000;
+  config.asNeeded = std::getenv("OCCL_TEST_AS_NEEDED") ? 1 : 0;
   return config;
 }
 

@@ -18,6 +18,10 @@ def through_host_tests(names, deps):
     """through_host_<name>_test of each <name>_test.cpp: devices do not access each other's memory. deps: what all of them together need."""
     _tests_as("through_host", names, deps)
 
+def as_needed_tests(names, deps):
+    """as_needed_<name>_test: ranks take device memory as calls need it."""
+    _tests_as("as_needed", names, deps)
+
 def between_machines_tests(names, deps):
     """between_machines_<name>_test: ranks, which are processes, are as on two machines."""
     _tests_as("between_machines", names, deps)

@@ -40,6 +40,7 @@ protected:
   void startLarge() {
     occlConfig_t config = smallConfig();
     config.arenaBytes = 512 << 20;
+    config.heapBytes = 128 << 20;
     start(numRanks(), config);
   }
   std::vector<std::unique_ptr<CheckedRank>> checkedRanks(uint32_t streams, uint64_t mostBytes) {

@@ -118,17 +118,20 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     device.folds = Folds::FloatSum;
     device.ring = collective.count * sizeof(float) > kLargeBytes ? 1 : kMaxRing;
     device.lead = device.ring;
+    // Blocks are as far apart as the largest ones of a rank are long.
     for (uint32_t peer = 0; peer < numRanks(); ++peer) {
       device.arenas[peer] = arenas[peer];
-      device.ringStrides[peer] =
+      device.ringStride = std::max<uint64_t>(
+          device.ringStride,
           alignUp(binding.arenaBytes(peer) + plan.ranks[peer].numThreadBlocks * kControlStride,
-                  kBlockAlignment);
-      device.ringBytes[peer] = device.ring * device.ringStrides[peer];
+                  kBlockAlignment));
     }
+    device.linesStride = device.ringStride;
+    std::ranges::fill(device.scratchOffsets, device.ring * device.ringStride);
     device.progressOffset = binding.arenaBytes(r);
     device.ordinals = reinterpret_cast<uint64_t *>(take(device.numBlocks * sizeof(uint64_t)));
     where.push_back(usedOfArena[r] + 1);
-    usedOfArena[r] += alignUp(device.ringBytes[r] + binding.scratchBytes(), kBlockAlignment);
+    usedOfArena[r] += alignUp(device.scratchOffsets[r] + binding.scratchBytes(), kBlockAlignment);
     if (usedOfArena[r] > kArenaBytes)
       require(cudaErrorMemoryAllocation, "taking memory of the arena");
     const BlockImages images = makeBlockImages(binding.program());
@@ -185,13 +188,13 @@ StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t
   Rank &where = collectives[collective].ranks[rank];
   for (;;) {
     auto request = daemons[rank]->enter({.collective = where.number,
-                                          .ordinal = where.submitted,
-                                          .tag = collective,
-                                          .input = where.input,
-                                          .output = where.output,
-                                          .priority = priority,
-                                          .timeout = timeout},
-                                         callback);
+                                         .ordinal = where.submitted,
+                                         .tag = collective,
+                                         .input = where.input,
+                                         .output = where.output,
+                                         .priority = priority,
+                                         .timeout = timeout},
+                                        callback);
     daemons[rank]->begin();
     where.submitted += request.ok();
     if (request.ok() || request.status().code() != StatusCode::Again)

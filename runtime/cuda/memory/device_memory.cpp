@@ -1,6 +1,6 @@
 // A rank's device memory: allocated, described on its card, mapped by the other ranks, and unmapped
 // by all before it is freed.
-#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/memory/device_memory.h"
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/cuda_calls.h"
@@ -21,51 +21,18 @@ namespace occl::cuda {
 
 namespace {
 
-static_assert(sizeof(cudaIpcMemHandle_t) == DeviceCard::kHandleBytes);
-
 constexpr auto kCopyPatience = std::chrono::milliseconds(20000);
 constexpr auto kClosePatience = std::chrono::milliseconds(1000);
 
 /// Of DeviceMemory::page: more than most of what is downloaded.
 constexpr uint64_t kPageBytes = 16 << 10;
 
-/// The arenas of this process's ranks, for the other ranks of this process.
-class LocalArenas {
-public:
-  void add(const std::shared_ptr<DeviceAllocation> &arena) {
-    std::lock_guard lock(mutex);
-    std::erase_if(byAddress, [](const auto &known) { return known.second.expired(); });
-    byAddress[reinterpret_cast<uint64_t>(arena->begin)] = arena;
-  }
-  std::shared_ptr<DeviceAllocation> find(uint64_t address) {
-    std::lock_guard lock(mutex);
-    auto found = byAddress.find(address);
-    return found == byAddress.end() ? nullptr : found->second.lock();
-  }
-
-private:
-  Mutex mutex;
-  std::map<uint64_t, std::weak_ptr<DeviceAllocation>> byAddress;
-};
-
-LocalArenas &localArenas() {
-  // Never destroyed: threads may still be at work when the process ends.
-  static LocalArenas &arenas = *new LocalArenas;
-  return arenas;
-}
-
 } // namespace
-
-DeviceAllocation::~DeviceAllocation() {
-  OnDevice on(device);
-  if (!isLeft)
-    cudaFree(begin);
-}
 
 DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device,
                            Sizes sizes)
     : group(group), hosts(std::move(hosts)), ordinal(device),
-      size(alignUp(sizes.bytes + kRecordBytes, 2 << 20)), arenaSize(sizes.arenaBytes),
+      size(alignUp(sizes.bytes + kRecordBytes, kUnit)), arenaSize(sizes.arenaBytes),
       arenas(group.numRanks()) {}
 
 StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
@@ -99,13 +66,12 @@ Status DeviceMemory::start() {
     return status;
   page = static_cast<char *>(pinned);
   // Take the memory, so that other ranks of this process find it by its address.
-  void *begin = nullptr;
-  status = toStatus(cudaMalloc(&begin, size), "allocating a rank's device memory (arenaBytes and "
-                                              "heapBytes of its configuration)");
-  if (!status.ok())
-    return status;
-  own = std::make_shared<DeviceAllocation>(ordinal, static_cast<char *>(begin));
-  localArenas().add(own);
+  auto taken = takeShared(ordinal, size,
+                          "allocating a rank's device memory (arenaBytes and "
+                          "heapBytes of its configuration)");
+  if (!taken.ok())
+    return taken.status();
+  own = std::move(*taken);
   // Fill in the card. Its state is stored last, by make().
   DeviceCard &card = hosts[group.rank()].block->card;
   status = lookAtEnvironment(card.paths);
@@ -113,17 +79,12 @@ Status DeviceMemory::start() {
     status = lookAtPaths(ordinal, card.paths);
   if (!status.ok())
     return status;
-  card.device = ordinal;
-  card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
   card.arenaBytes = arenaSize;
   // Other processes map the memory by a handle, if data goes from device to device.
-  if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0 && !isAcrossMachines()) {
-    cudaIpcMemHandle_t handle;
-    status = toStatus(cudaIpcGetMemHandle(&handle, begin),
-                      "sharing device memory (cudaIpc; OCCL_P2P_DISABLE=1 does without)");
-    std::memcpy(card.handle, &handle, sizeof handle);
-  }
+  isMappedByProcesses =
+      group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0 && !isAcrossMachines();
+  status = fillIn(card.handle, *own, isMappedByProcesses);
   // Records are zero before any rank writes one.
   return status.ok() ? clear(own->begin, kRecordBytes) : status;
 }
@@ -199,43 +160,16 @@ Status DeviceMemory::pin(uint32_t rank) {
 }
 
 Status DeviceMemory::import(uint32_t rank) {
-  const DeviceCard &card = hosts[rank].block->card;
-  std::string who = "rank " + std::to_string(rank);
   if (rank == group.rank()) {
     arenas[rank] = own->begin;
     return {};
   }
-  // Within a process an address is enough, with peer access between the devices.
-  if (group.process(rank) == group.process(group.rank())) {
-    auto arena = localArenas().find(card.address);
-    if (!arena)
-      return {StatusCode::PeerFailed, who + " has destroyed its communicator"};
-    // Another communicator may have enabled the access: that is no error.
-    if (card.device != ordinal) {
-      cudaError_t enabled = cudaDeviceEnablePeerAccess(card.device, 0);
-      if (enabled == cudaErrorPeerAccessAlreadyEnabled)
-        (void)cudaGetLastError();
-      else if (enabled != cudaSuccess)
-        return toStatus(enabled, ("accessing the device of " + who).c_str());
-    }
-    arenas[rank] = arena->begin;
-    kept.push_back(std::move(arena));
-    return {};
-  }
-  // From another process: map the handle on its card.
-  cudaIpcMemHandle_t handle;
-  std::memcpy(&handle, card.handle, sizeof handle);
-  void *mapped = nullptr;
-  Status opened = toStatus(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess),
-                           ("mapping the device memory of " + who +
-                            " (cudaIpc; it needs NVLink or PCIe peer-to-peer access between the "
-                            "devices: OCCL_P2P_DISABLE=1 does without, through host memory)")
-                               .c_str());
-  if (opened.ok()) {
-    arenas[rank] = static_cast<char *>(mapped);
-    imports.push_back(arenas[rank]);
-  }
-  return opened;
+  auto mapped =
+      others.map(hosts[rank].block->card.handle, group.process(rank) == group.process(group.rank()),
+                 ordinal, "rank " + std::to_string(rank));
+  if (mapped.ok())
+    arenas[rank] = *mapped;
+  return mapped.status();
 }
 
 bool DeviceMemory::othersHaveClosed() const {
@@ -247,19 +181,29 @@ bool DeviceMemory::othersHaveClosed() const {
 }
 
 void DeviceMemory::abandon() {
-  own->isLeft = true;
-  for (const auto &others : kept)
-    others->isLeft = true;
+  leave();
+  others.abandon();
   for (const auto &pages : pinned)
     pages->leave();
-  imports.clear();
+}
+
+void DeviceMemory::keep(std::shared_ptr<DeviceAllocation> more) {
+  std::lock_guard lock(keeping);
+  kept.push_back(std::move(more));
+}
+
+/// All of this rank's stays until the process ends.
+void DeviceMemory::leave() {
+  own->isLeft = true;
+  std::lock_guard lock(keeping);
+  for (const auto &more : kept)
+    more->isLeft = true;
 }
 
 DeviceMemory::~DeviceMemory() {
   OnDevice on(ordinal);
   // Unmap first, then say so: a rank frees its memory once all others have.
-  for (char *import : imports)
-    cudaIpcCloseMemHandle(import);
+  others.unmap();
   // An abandoned rank may still access the others' memory, and never says so.
   if (!own || !own->isLeft)
     hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
@@ -270,7 +214,7 @@ DeviceMemory::~DeviceMemory() {
   Deadline deadline(kClosePatience);
   while (isShared && !own->isLeft && !othersHaveClosed()) {
     if (deadline.passed()) {
-      own->isLeft = true;
+      leave();
       break;
     }
     sleepFor(std::chrono::milliseconds(1));

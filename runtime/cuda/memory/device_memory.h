@@ -10,6 +10,7 @@
 #include "runtime/cuda/device/control_block.h"
 #include "runtime/cuda/device/host_pages.h"
 #include "runtime/cuda/device/shared_streams.h"
+#include "runtime/cuda/memory/shared_allocation.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/mutex.h"
 
@@ -23,17 +24,6 @@
 #include <vector>
 
 namespace occl::cuda {
-
-/// Memory of a device. Ranks of this process share it, so that none loses it under its hands.
-struct DeviceAllocation {
-  DeviceAllocation(int device, char *begin) : device(device), begin(begin) {}
-  ~DeviceAllocation();
-
-  const int device;
-  char *const begin;
-  /// Another process, or a kernel, may still access it: it stays until this process ends.
-  Atomic<bool> isLeft{false};
-};
 
 /// Thread safety: any, once connect() has succeeded.
 class DeviceMemory {
@@ -49,6 +39,9 @@ public:
   struct Sizes {
     uint64_t bytes, arenaBytes;
   };
+
+  /// It is a multiple of that.
+  static constexpr uint64_t kUnit = 2 << 20;
 
   /// Takes that of the device, the records zeroed, and fills in this rank's card. hosts: by rank.
   /// The group outlives it. InvalidArgument, SystemError.
@@ -79,6 +72,12 @@ public:
   uint64_t arenaBytes() const { return arenaSize; }
   /// Of onDevice(): not less.
   uint64_t bytesOnDevice() const { return size; }
+  /// Of any rank of this machine.
+  DeviceCard &card(uint32_t rank) const { return hosts[rank].block->card; }
+  /// Whether ranks of other processes map what this rank has.
+  bool hasProcesses() const { return isMappedByProcesses; }
+  /// More of this rank's that others may map: it is freed with its memory.
+  void keep(std::shared_ptr<DeviceAllocation> more);
   /// In onDevice().
   std::optional<uint64_t> offsetOf(const void *address, uint64_t bytes) const;
 
@@ -112,15 +111,17 @@ private:
   Status downloadPiece(char *to, const char *from, uint64_t bytes);
   Status finish(cudaError_t error, const char *what);
   bool othersHaveClosed() const;
+  void leave();
 
   const bootstrap::Group &group;
   const std::vector<HostMemory> hosts; // by rank
   const int ordinal;
   const uint64_t size, arenaSize;
   std::shared_ptr<DeviceAllocation> own;
+  Mutex keeping;
+  std::vector<std::shared_ptr<DeviceAllocation>> kept; // guarded by it
   std::vector<char *> arenas;                          // by rank
-  std::vector<char *> imports;                         // to be closed
-  std::vector<std::shared_ptr<DeviceAllocation>> kept; // of other ranks of this process
+  MappedAllocations others;
   std::string whyHost;
   std::vector<std::shared_ptr<HostPages>> pinned; // by rank, if arenas are host memory
   cudaStream_t stream = nullptr;                  // shared
@@ -129,6 +130,7 @@ private:
   char *page = nullptr; // pinned, for what is downloaded: CUDA would wait to copy to other memory
   bool wideLines = false;
   bool isShared = false; // its card is ready, so that others may map it
+  bool isMappedByProcesses = false;
 };
 
 } // namespace occl::cuda

@@ -1,5 +1,5 @@
 // What becomes of a rank's device memory at its end, and when it has none; and what is read of it.
-#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/memory/device_memory.h"
 
 #include "runtime/cuda/testing/group_of_one.h"
 #include "runtime/cuda/testing/host_cuda.h"

@@ -1,0 +1,92 @@
+// Device memory that the ranks of a communicator take when a call first needs it, in the place of
+// all of it at the beginning. docs/decisions/gpu/ordered-connectors.md.
+//
+// Whoever needs a part says so on its card, takes its own, waits until the others have theirs, and
+// maps these. Others take and map theirs in a thread of their own, whatever their program waits
+// for: so a rank waits for no call of another one, and calls may come in any order. Whether a rank
+// has got a part is said once, so all that need it come to the same. What all ranks need has been
+// mapped by all before anybody uses it, so that a rank may leave once it has done its part.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/control/fabric.h"
+#include "runtime/cuda/device/control_block.h"
+#include "runtime/cuda/memory/device_memory.h"
+#include "runtime/cuda/memory/shared_allocation.h"
+#include "runtime/cuda/tables/limits.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+
+/// Thread safety: any, but where a function says otherwise.
+class LaterMemory {
+public:
+  using Bytes = std::array<uint64_t, kNumLaterParts>; // of each part, the same on all ranks
+  using Patience = std::chrono::milliseconds;
+
+  /// All outlive it; arenas are device memory. patience: with ranks that live and do not take
+  /// theirs, which no call of their program can hold up.
+  LaterMemory(daemon::Fabric &fabric, DeviceMemory &memory, const Bytes &bytes,
+              Patience patience = std::chrono::seconds(30));
+  /// Nobody needs any more, nor tends; nothing of this rank is executed.
+  ~LaterMemory();
+  /// Something of this rank may still be executed: nothing is unmapped, nor freed, ever.
+  void abandon() { mapped.abandon(); }
+
+  /// Of those ranks, as bits: the part is there when this has succeeded, cleared before others knew
+  /// of it. Waits for what ranks take, and for no call of theirs. SystemError, on all that need it
+  /// of that rank: one of these has not got it, and never will; what has failed: the communicator.
+  Status need(LaterPart part, uint32_t ranks);
+  /// Of a rank for which need() has succeeded.
+  char *begin(LaterPart part, uint32_t rank) const { return at[index(part)][rank]; }
+  /// Looks whether others need what this rank has not taken or mapped yet: one thread, now and
+  /// then. Calls nothing of CUDA.
+  void tend();
+
+private:
+  static uint32_t index(LaterPart part) { return static_cast<uint32_t>(part); }
+  LaterCard &card(LaterPart part, uint32_t rank) const {
+    return memory.card(rank).later[index(part)];
+  }
+  bool isMissing(LaterPart part, uint32_t rank) const {
+    return card(part, rank).state.load(std::memory_order_acquire) == DeviceCard::Missing;
+  }
+  uint32_t all() const { return (1u << fabric.numRanks()) - 1; }
+  bool isWanted(LaterPart part) const;
+  bool isDue(LaterPart part) const;
+  bool mayBeMapped(LaterPart part) const;
+  void doDue();
+  void take(LaterPart part);
+  Status takeNow(LaterPart part);
+  void tell(LaterPart part, const Status &taken);
+  template <class Condition> Status await(LaterPart part, uint32_t rank, const Condition &isThere);
+  Status map(LaterPart part, uint32_t ranks);
+  Status refusal(LaterPart part, uint32_t rank);
+
+  daemon::Fabric &fabric;
+  DeviceMemory &memory;
+  const Bytes bytes;
+  const Patience patience;
+
+  Mutex taking; // guards why
+  std::array<std::string, kNumLaterParts> why;
+
+  Mutex mapping; // never held by who waits; guards `mapped` and changes of the next one
+  MappedAllocations mapped;
+  std::array<std::array<char *, kMaxRanks>, kNumLaterParts> at{};
+  std::array<Atomic<uint32_t>, kNumLaterParts> areThere{}; // ranks, as bits: see need()
+
+  // Of who tends.
+  Thread worker;
+  Atomic<bool> isWorking{false};
+};
+
+} // namespace occl::cuda
