@@ -39,6 +39,9 @@ occlConfig_t occlConfig(int device, uint32_t numRanks, const Config &given) {
   if (numRanks <= 4 && config.deviceKind == occlDeviceCuda)
     config.arenaBytes = 128 << 20;
   config.maxThreadBlocks = static_cast<uint32_t>(maxCtas(given));
+  // Most communicators of a program never have large calls. Programs that measure what is left once
+  // all are made want all of it taken.
+  config.asNeeded = setting("OCCL_NCCL_ALL_MEMORY").value_or("0") != "1";
   return config;
 }
 
