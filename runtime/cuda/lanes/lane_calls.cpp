@@ -12,6 +12,14 @@ namespace {
 /// Of a call that enters early: lanes that it is prepared for, until it stays with one.
 constexpr uint32_t kTries = 4;
 
+/// Of ranks as bits the first one of which that is true.
+std::optional<uint32_t> firstOf(uint32_t ranks, const std::function<bool(uint32_t rank)> &isTrue) {
+  for (uint32_t r = 0; ranks >> r != 0; ++r)
+    if ((ranks >> r & 1) != 0 && isTrue(r))
+      return r;
+  return {};
+}
+
 } // namespace
 
 bool LaneCalls::isComplete(const Sequence &sequence) const {
@@ -255,10 +263,13 @@ LaneCalls::lostPeerOf(const LaneCall &call,
   else if (const Sequence &sequence = sequences.at(call.id);
            sequence.waiting[sequence.numMade]->get() == &call) // the next one
     missing = table.notBefore(call.id);
-  for (uint32_t r = 0; missing >> r != 0; ++r)
-    if ((missing >> r & 1) != 0 && isGone(r))
-      return r;
-  return {};
+  return firstOf(missing, isGone);
+}
+
+std::optional<uint32_t>
+LaneCalls::refusedForLost(const LaneCall &call,
+                          const std::function<bool(uint32_t rank)> &isGone) const {
+  return firstOf(table.refusing(call.id, call.kernel), isGone);
 }
 
 bool LaneCalls::forget(uint64_t id) {

@@ -88,6 +88,9 @@ public:
   /// A rank that the call waits for and that `isGone` says will never make it, if any.
   std::optional<uint32_t> lostPeerOf(const LaneCall &call,
                                      const std::function<bool(uint32_t rank)> &isGone) const;
+  /// The same of one that enters early and was refused: it would be refused for ever.
+  std::optional<uint32_t> refusedForLost(const LaneCall &call,
+                                         const std::function<bool(uint32_t rank)> &isGone) const;
   /// Ranks that have not made a call that this one has made, as bits.
   uint32_t missingFor(const LaneCall &call) const {
     return call.made ? table.missing(*call.made) : 0;

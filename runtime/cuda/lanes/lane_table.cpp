@@ -415,8 +415,9 @@ bool LaneTable::orderNext(Record &record) {
   place.where.store(packed(indexOf(record), name), std::memory_order_relaxed);
   place.call.store(record.ordered, std::memory_order_relaxed);
   place.number.store(call.number, std::memory_order_relaxed);
-  record.ordered.fetch_add(1, std::memory_order_relaxed);
   board.tail.store(tail + 1, std::memory_order_release);
+  // Last: of what counts as ordered, and is not there as this rank has died, nobody finds out.
+  record.ordered.fetch_add(1, std::memory_order_release);
   return true;
 }
 
@@ -501,7 +502,7 @@ uint32_t LaneTable::missing(CallName name) const {
 /// What is not in the order a rank that is gone will not execute.
 uint32_t LaneTable::without(CallName name) const {
   const Record &record = board.records[name.record];
-  return record.ordered.load(std::memory_order_relaxed) <= name.call ? others() : missing(name);
+  return record.ordered.load(std::memory_order_acquire) <= name.call ? others() : missing(name);
 }
 
 uint32_t LaneTable::notBefore(uint64_t id) {
@@ -510,6 +511,19 @@ uint32_t LaneTable::notBefore(uint64_t id) {
     return 0;
   const Record *record = find(id);
   return record ? missing({indexOf(*record), madeBy(*record, rank)}) & others() : others();
+}
+
+uint32_t LaneTable::refusing(uint64_t id, uint32_t kernel) {
+  uint32_t ranks = notBefore(id);
+  BoardLock lock(board.lock, rank, failure, waits);
+  if (!lock.status().ok())
+    return ranks;
+  for (const LaneBoard::Lane &lane : board.lanes[kernel])
+    for (uint32_t r = 0; lane.holder != 0 && r < numRanks; ++r)
+      ranks |= uint32_t{board.records[lane.holder - 1].done[r].load(std::memory_order_acquire) <
+                        lane.until}
+               << r;
+  return ranks & others();
 }
 
 Status LaneTable::differs(uint64_t id, uint32_t other, const LaneSignature &theirs,

@@ -93,6 +93,9 @@ public:
   uint32_t without(CallName call) const;
   /// Ranks that have not made the id's next call on this rank, as bits; but for this one.
   uint32_t notBefore(uint64_t id);
+  /// Ranks for which a call of the id that was refused before others made it may wait, as bits; but
+  /// for this one: those that have not made it, or completed what holds lanes.
+  uint32_t refusing(uint64_t id, uint32_t kernel);
   /// Ids that hold lanes of a kernel, for reports: "3, 7, 12 and 61 more".
   std::string holders(uint32_t kernel);
 

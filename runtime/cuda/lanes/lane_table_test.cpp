@@ -31,6 +31,22 @@ TEST(LaneTable, ARankThatDiesWithTheLockIsNamed) {
   EXPECT_EQ(table.make(0, 1, {}).status().message(), "rank 2");
 }
 
+/// A rank holds the only lane for a call that this one has not made, and dies: who is refused finds
+/// that out, though nothing of it waits.
+TEST(LaneTable, WhomARefusedCallWaitsForIsNamed) {
+  LaneBoard *board = emptyBoard();
+  LaneTable first(*board, 0, 2, {1}, good), second(*board, 1, 2, {1}, good);
+  const auto enters = [](LaneName, uint64_t) { return StatusOr<bool>(true); };
+  ASSERT_TRUE(second.makeEarly(7, 0, {}, enters)->has_value());
+  ASSERT_TRUE(second.make(8, 0, {})->has_value());
+  ASSERT_FALSE(first.makeEarly(8, 0, {}, enters)->has_value());
+  EXPECT_EQ(first.notBefore(8), 0u);
+  EXPECT_EQ(first.refusing(8, 0), 2u) << "it holds the lane";
+  EXPECT_EQ(first.refusing(8, 1), 0u) << "no lane of that kernel is held";
+  EXPECT_EQ(first.refusing(9, 1), 2u) << "it has not made the call";
+  EXPECT_EQ(second.refusing(9, 0), 1u);
+}
+
 /// Then calls wait, and others are asked what is complete.
 TEST(LaneTable, AsManyIdsInFlightAsThereAreRecords) {
   LaneBoard *board = emptyBoard();

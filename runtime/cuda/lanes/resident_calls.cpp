@@ -361,6 +361,13 @@ StatusOr<bool> ResidentRank::insistOn(Started &call) {
     if (!isExecuted.ok() || *isExecuted)
       return isExecuted;
   }
+  // Nothing waits in the queue that would find out.
+  const auto isGone = [this](uint32_t r) { return fabric.isGone(r); };
+  if (const auto lost = calls.refusedForLost(call, isGone)) {
+    fabric.fail({StatusCode::PeerFailed,
+                 fabric.describeGone(*lost) + "; call " + call.name + " needs that rank"});
+    return fabric.failure();
+  }
   return false;
 }
 
