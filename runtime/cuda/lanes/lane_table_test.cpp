@@ -33,7 +33,7 @@ TEST(LaneTable, ARankThatDiesWithTheLockIsNamed) {
 
 /// A rank holds the only lane for a call that this one has not made, and dies: who is refused finds
 /// that out, though nothing of it waits.
-TEST(LaneTable, WhomARefusedCallWaitsForIsNamed) {
+TEST(LaneTable, ARefusedCallNamesTheRanksThatHoldLanes) {
   LaneBoard *board = emptyBoard();
   LaneTable first(*board, 0, 2, {1}, good), second(*board, 1, 2, {1}, good);
   const auto enters = [](LaneName, uint64_t) { return StatusOr<bool>(true); };

@@ -149,7 +149,7 @@ TEST_F(LaterMemoryTest, WhereOneRankGetsNoneAllAreToldWhoseItIsAndGoOn) {
 }
 
 /// The device cannot be asked, or has not cleared it in time.
-TEST_F(LaterMemoryTest, WhatIsNotClearIsNobodys) {
+TEST_F(LaterMemoryTest, MemoryThatCannotBeClearedIsGivenToNobody) {
   Communicator all;
   failCall("cudaMemsetAsync", cudaErrorUnknown);
   EXPECT_FALSE(all.of(0).need(LaterPart::Lines, 1).ok());
