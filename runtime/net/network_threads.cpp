@@ -226,6 +226,10 @@ void Network::stop() {
   if (threads->receiver.joinable())
     threads->receiver.join();
   threads.reset();
+  // The farewell is over: of a communicator that works the rest may still get through.
+  if (own && !owner.failure().ok())
+    for (Peer &peer : peers)
+      peer.remote.endpoint->abandon();
 }
 
 } // namespace occl::net

@@ -18,6 +18,11 @@ bool setOption(int socket, int level, int option, int value) {
   return setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
+void resetConnection(int socket) {
+  const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
+  connect(socket, &nobody, sizeof nobody);
+}
+
 Liveness::Liveness(int socket, std::chrono::milliseconds silence)
     : socket(socket), silence(silence) {
   // How long nothing may be acknowledged is whyGone()'s business.
@@ -56,8 +61,6 @@ std::optional<std::string> Liveness::whyGone() {
     askedSince.reset();
   else if (!askedSince)
     askedSince = now;
-  // A kernel may leave one unanswered, as it says twice a second at most that it has no room.
-  constexpr uint32_t kFewest = 2;
   if (unanswered < kFewest || now - *askedSince < silence)
     return std::nullopt;
   return "its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms";

@@ -24,8 +24,13 @@ public:
   /// although it was asked to, twice at least; a process that is stopped acknowledges, a machine
   /// that is off does not.
   std::optional<std::string> whyGone();
+  /// Whether the last look found it asked twice at least, and not to have answered since.
+  bool isSilent() const { return unanswered >= kFewest; }
 
 private:
+  /// A kernel may leave one unanswered, as it says twice a second at most that it has no room.
+  static constexpr uint32_t kFewest = 2;
+
   const int socket;
   const std::chrono::milliseconds silence;
   // As whyGone() has seen it.
@@ -34,6 +39,10 @@ private:
   uint32_t counted = 0;                              // questions, at the last look
   uint32_t unanswered = 0;                           // since the last answer
 };
+
+/// Ends the connection at once, with nothing of what is under way: unlike its ordinary end, which
+/// waits behind lost data, this gets through where only small packets do.
+void resetConnection(int socket);
 
 /// False: the system lacks it, and does without.
 bool setOption(int socket, int level, int option, int value);

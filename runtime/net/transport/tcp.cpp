@@ -63,6 +63,7 @@ public:
   std::string whyDown() const override { return why; }
   std::vector<int> descriptors() const override;
   void checkPeer() override;
+  void abandon() override;
 
 private:
   Posted post(const FrameHeader &header, std::span<const std::byte> bytes);
@@ -278,11 +279,24 @@ void TcpEndpoint::fail(const Connection *where, const std::string &reason) {
   down.store(true, std::memory_order_release);
 }
 
+/// Its machine may be there, and get small packets: what does not get through must not keep the end
+/// back.
 void TcpEndpoint::checkPeer() {
   for (Connection &rail : rails)
     if (!isDown())
-      if (const std::optional<std::string> gone = rail.liveness.whyGone())
+      if (const std::optional<std::string> gone = rail.liveness.whyGone()) {
+        for (Connection &each : rails)
+          resetConnection(each.socket.get());
         fail(&rail, *gone);
+      }
+}
+
+/// A machine that answers gets it all: its process may only be stopped.
+void TcpEndpoint::abandon() {
+  if (!isDown() &&
+      std::ranges::any_of(rails, [](const Connection &rail) { return rail.liveness.isSilent(); }))
+    for (Connection &rail : rails)
+      resetConnection(rail.socket.get());
 }
 
 } // namespace

@@ -45,9 +45,12 @@ uint64_t TcpInput::read() {
     if (got < 0 && errno == EINTR)
       continue;
     // There is nothing for the moment, or the connection has ended.
-    closed = got == 0;
+    const bool isReset = got < 0 && errno == ECONNRESET;
+    closed = got == 0 || isReset;
     if (closed || (errno != EAGAIN && errno != EWOULDBLOCK))
-      ended = closed ? "closed by the peer" : strerror(errno);
+      ended = got == 0  ? "closed by the peer"
+              : isReset ? "reset by the peer: it has ended, or cannot reach this machine"
+                        : strerror(errno);
     return 0;
   }
 }

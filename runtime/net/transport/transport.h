@@ -84,6 +84,9 @@ public:
   virtual bool hasMadeRoom() { return false; }
   /// To be called now and then by the receiving thread: looks whether the peer is still there.
   virtual void checkPeer() {}
+  /// Nothing is sent or received any more, and nobody needs what was taken: if it does not get
+  /// through the peer learns of the end without it.
+  virtual void abandon() {}
 };
 
 } // namespace occl::net

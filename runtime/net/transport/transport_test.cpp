@@ -102,6 +102,49 @@ TEST(TcpTransport, AnEndpointThatIsDownTakesNothingAndTellsThePeer) {
   EXPECT_EQ(recv(raw.get(), &byte, sizeof byte, MSG_DONTWAIT), 0) << "it sees no end";
 }
 
+/// The ordinary end of a connection waits behind what is lost.
+TEST(TcpTransport, APeerThatWasNotReachedLearnsOfTheEnd) {
+  const auto expectEnd = [](std::chrono::milliseconds silence, bool isAbandoned) {
+    auto sockets = socketPair();
+    const int near = sockets.first.get(), far = sockets.second.get();
+    Side a, b;
+    a.endpoint = makeTcpEndpoint(std::move(sockets.first), a.regions, silence);
+    b.endpoint = makeTcpEndpoint(std::move(sockets.second), b.regions, 100s);
+    ASSERT_TRUE(makeUnheard(near, far));
+    EXPECT_EQ(a.endpoint->put({.hasWord = true}), Posted::Yes);
+    EXPECT_TRUE(b.await([&] {
+      a.poll();
+      a.endpoint->checkPeer();
+      if (isAbandoned)
+        a.endpoint->abandon();
+      return b.endpoint->isDown();
+    })) << isAbandoned;
+    EXPECT_EQ(a.endpoint->isDown(), !isAbandoned);
+  };
+  expectEnd(300ms, false);
+  expectEnd(100s, true);
+}
+
+/// As of a process that is stopped: its kernel answers that it has no room.
+TEST(TcpTransport, WhatIsAbandonedStillReachesAPeerThatReadsLater) {
+  Side a, b;
+  overTcp(a, b);
+  const std::vector<std::byte> bytes(kMaxPut);
+  uint64_t numPuts = 0;
+  while (a.endpoint->put({.bytes = bytes, .hasWord = true, .wordOffset = 8, .word = numPuts + 1}) ==
+         Posted::Yes)
+    ++numPuts;
+  for (int i = 0; i < 30; ++i) {
+    a.endpoint->checkPeer();
+    std::this_thread::sleep_for(50ms);
+  }
+  a.endpoint->abandon();
+  EXPECT_TRUE(b.await([&] {
+    a.endpoint->flush();
+    return b.word(0, 8) == numPuts;
+  }));
+}
+
 /// The kernel repeats what was lost each second, so it gets an answer soon after the cut has
 /// healed.
 TEST(TcpTransport, ACutThatHealsInTimeIsNoEnd) {

@@ -12,4 +12,12 @@ inline bool makeSilent(int socket) {
   return setsockopt(socket, IPPROTO_IP, IP_MINTTL, &hops, sizeof hops) == 0;
 }
 
+/// From now on nothing that the one end of a connection sends gets through to the other, but for its
+/// kernel's answer that there is no such connection any more: as where only small packets do.
+inline bool makeUnheard(int from, int to) {
+  const int hops = 10, fewest = 30;
+  return setsockopt(from, IPPROTO_IP, IP_TTL, &hops, sizeof hops) == 0 &&
+         setsockopt(to, IPPROTO_IP, IP_MINTTL, &fewest, sizeof fewest) == 0;
+}
+
 } // namespace occl::net
