@@ -23,6 +23,17 @@ bool waitsForPeer(const BlockTask &task) {
          task.obstacle.reason != BlockReason::Dependency;
 }
 
+/// Of a task that goes on only once its program has marked a partition: whether the rank's program
+/// takes something of that rank, which has not done its own part.
+bool willWaitFor(const BlockTask &task, const Fabric &fabric, uint32_t peer) {
+  const OpenInvocation &invocation = *task.invocation;
+  if (!interpreter::isPartition(task.obstacle) || invocation.operation || peer == fabric.rank() ||
+      !std::ranges::binary_search(invocation.collective->binding->arenaRanks(), peer))
+    return false;
+  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, peer);
+  return !cell || cell->done.load(std::memory_order_acquire) <= invocation.ordinal;
+}
+
 /// The higher, the more a wait says of why others wait: what the program has to do; another rank;
 /// the own one.
 int weightOf(const BlockTask &task) {
@@ -135,20 +146,25 @@ std::string Watchdog::describeHolder() const {
 std::string Watchdog::describeWaitFor(uint32_t peer) {
   std::string text;
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
-    if (text.empty() && waitsForPeer(task) && task.obstacle.peer == peer)
+    const bool waits = waitsForPeer(task) && task.obstacle.peer == peer;
+    if (text.empty() && (waits || willWaitFor(task, *core.fabric, peer)))
       text = task.invocation->subject() + " on rank " + std::to_string(core.fabric->rank()) + ": " +
-             describeObstacle(task);
+             describeObstacle(task) + (waits ? "" : ", and then for rank " + std::to_string(peer));
   });
   return text;
 }
 
 /// By rank: 1 + the last epoch in which a look found something missing that only that rank would
-/// do; 0: nothing waits for it.
+/// do; 0: nothing waits for it, nor will once the program has marked what it is to mark.
 std::vector<uint64_t> Watchdog::lastLooks() const {
   std::vector<uint64_t> looks(core.fabric->numRanks(), 0);
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
+    const auto waitsFor = [&](uint32_t r) { looks[r] = std::max(looks[r], task.lookedIn + 1); };
     if (waitsForPeer(task) && task.obstacle.peer < looks.size())
-      looks[task.obstacle.peer] = std::max(looks[task.obstacle.peer], task.lookedIn + 1);
+      waitsFor(task.obstacle.peer);
+    for (uint32_t r = 0; interpreter::isPartition(task.obstacle) && r < looks.size(); ++r)
+      if (willWaitFor(task, *core.fabric, r))
+        waitsFor(r);
   });
   return looks;
 }

@@ -265,6 +265,39 @@ TEST(PartitionedIslandsFail, AKilledRankIsNamedByAll) {
     EXPECT_EQ(processes.join(r), r == kVictim ? -1 : 0) << "rank " << r << processes.wrong(r);
 }
 
+/// Nobody marks anything, so no survivor waits for it yet: those that ask find out as those that
+/// wait do. On one machine and on two.
+TEST(PartitionedIslandsFail, AKilledRankIsNamedBeforeAnythingIsMarked) {
+  constexpr uint32_t kRanks = 4, kVictim = 3;
+  const occlConfig_t config = withTimeout(20000);
+  for (const uint32_t ranksOfAnIsland : {2u, kRanks}) {
+    const std::string address = newAddress();
+    Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+      occlComm_t comm = nullptr;
+      if (std::string wrong = joinOn(rank / ranksOfAnIsland, comm, kRanks, rank, address, &config);
+          !wrong.empty())
+        return wrong;
+      {
+        Request request(comm, {occlKindAllReduce, kRanks, 0, 1 << 14}, 4, 4, 1);
+        const occlResult_t started = request.start(1);
+        if (rank == kVictim)
+          raise(SIGKILL);
+        if (started == occlSuccess && rank == 0)
+          occlPwait(request.part);
+        while (started == occlSuccess && rank == 1 && request.await(0).empty()) {
+        }
+        while (started == occlSuccess && rank == 2 && occlPtest(request.part) == occlInProgress) {
+        }
+      }
+      const std::string wrong = contains(occlCommGetLastError(comm), "process of rank 3 is gone");
+      occlCommDestroy(comm);
+      return wrong;
+    });
+    for (uint32_t r = 0; r < kRanks; ++r)
+      EXPECT_EQ(processes.join(r), r == kVictim ? -1 : 0) << "rank " << r << processes.wrong(r);
+  }
+}
+
 /// On a rank of another machine, whose edges cross the network.
 TEST(PartitionedIslandsFail, ReportsNameWhatIsNotMarked) {
   onIslands({0, 1}, [](occlComm_t comm, uint32_t rank) -> std::string {
