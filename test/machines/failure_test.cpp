@@ -4,16 +4,14 @@
 #include "runtime/api/testing/processes.h"
 #include "runtime/api/testing/steps.h"
 #include "test/machines/islands.h"
+#include "test/machines/shared_times.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <string>
-#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -46,33 +44,6 @@ void startWorker() {
     _exit(0);
   }
 }
-
-/// When something happened in processes that were forked after this was made.
-class SharedTimes {
-public:
-  SharedTimes()
-      : times(static_cast<Times *>(mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE,
-                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    EXPECT_NE(times, MAP_FAILED);
-  }
-  ~SharedTimes() { munmap(times, sizeof(Times)); }
-  SharedTimes(const SharedTimes &) = delete;
-  SharedTimes &operator=(const SharedTimes &) = delete;
-  /// What this rank notes is now.
-  void note(uint32_t rank) { (*times)[rank] = Clock::now().time_since_epoch().count(); }
-  std::chrono::duration<double> between(uint32_t first, uint32_t second) const {
-    return Clock::duration((*times)[second] - (*times)[first]);
-  }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  using Times = std::array<std::atomic<Clock::rep>, kRanks>;
-  Times *const times;
-};
-
-/// From the end of a process until calls of all others have failed. It takes milliseconds; this is
-/// what a busy machine may need, and far from any deadline.
-constexpr auto kUntilNamed = 2s * kSlowness;
 
 void expectKilledIsNamed(uint32_t victim, uint64_t count,
                          const std::vector<uint32_t> &hosts = kHosts, bool hasWorker = false) {
