@@ -1,6 +1,7 @@
 // Names that one process makes for ranks of several machines.
 #include "runtime/api/occl_rendezvous.h"
 #include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 #include "test/machines/islands.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace occl::communicator::testing {
 namespace {
@@ -36,6 +38,31 @@ TEST(Rendezvous, HostIdIsCutToItsPlace) {
   EXPECT_EQ(text, whole.substr(0, sizeof text - 1));
   EXPECT_EQ(occlHostId(nullptr, 0, &length), occlSuccess);
   EXPECT_EQ(occlHostId(nullptr, 1, &length), occlInvalidArgument);
+}
+
+/// Of two machines, with what torchrun sets and a secret.
+TEST(Rendezvous, RanksMeetBesideThePortOfTorchrun) {
+  const uint16_t port = freePort();
+  Processes ranks(2, [&](uint32_t rank) -> std::string {
+    const std::pair<const char *, std::string> variables[] = {
+        {"RANK", std::to_string(rank)},
+        {"WORLD_SIZE", "2"},
+        {"LOCAL_WORLD_SIZE", "1"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", std::to_string(port - 1)},
+        {"OCCL_SECRET", "a secret of this test"},
+        {"OCCL_HOSTID", std::to_string(rank)}};
+    for (const auto &[name, value] : variables)
+      setenv(name, value.c_str(), 1);
+    occlComm_t comm = nullptr;
+    if (occlCommInitFromEnv(&comm, nullptr) != occlSuccess)
+      return lastError("occlCommInitFromEnv");
+    std::string wrong = runCollectives(comm, 1000);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(ranks.join(r), 0) << ranks.wrong(r);
 }
 
 TEST(Rendezvous, RanksOfSeveralIslandsJoinByTheName) {

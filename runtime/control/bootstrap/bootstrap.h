@@ -126,8 +126,8 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
 struct Identity {
   uint32_t rank = 0;
   uint32_t numRanks = 1;
-  /// A valid ProcessGroupOptions::name; or what OCCL_COMM_ID says, where ranks of several machines
-  /// meet.
+  /// A valid ProcessGroupOptions::name; or where ranks of several machines meet, by OCCL_COMM_ID or
+  /// addressFromLauncher().
   std::string name;
 };
 
@@ -136,8 +136,8 @@ using EnvironmentLookup = const char *(*)(const char *variable);
 
 /// From OCCL_RANK, OCCL_SIZE, OCCL_JOB (set by occl-run); else torchrun's RANK, WORLD_SIZE,
 /// MASTER_ADDR, MASTER_PORT; else Open MPI's mpirun; else Slurm's srun. InvalidArgument names the
-/// variables that are missing or wrong, or says that ranks live on several machines, and
-/// OCCL_COMM_ID is not set.
+/// variables that are missing or wrong, or says that ranks live on several machines, and nothing
+/// says where they meet.
 StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup);
 /// The same from this process's environment.
 StatusOr<Identity> identityFromEnvironment();

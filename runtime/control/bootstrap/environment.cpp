@@ -1,6 +1,7 @@
 // Finds out by environment variables which rank of which job this process is.
 #include "runtime/base/environment_number.h"
 #include "runtime/control/bootstrap/bootstrap.h"
+#include "runtime/control/bootstrap/launcher_address.h"
 #include "runtime/control/bootstrap/name.h"
 
 #include <cstdio>
@@ -123,26 +124,25 @@ constexpr const char *kSeveralMachines =
     "for ranks of several machines set OCCL_COMM_ID to HOST:PORT, a free port of rank 0's machine, "
     "and OCCL_SECRET";
 
-Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint32_t numRanks) {
-  // Only some launchers tell how many ranks, or machines, there are.
+/// What the launcher says of ranks on other machines; "": all are here, or it does not say.
+StatusOr<std::string> describeOthers(EnvironmentLookup lookup, const Launcher &launcher,
+                                     uint32_t numRanks) {
   if (launcher.localSize && lookup(launcher.localSize)) {
     auto local = readNumber(lookup, launcher.localSize);
     if (!local.ok())
       return local.status();
     if (*local != numRanks)
-      return invalid("this machine has " + std::to_string(*local) + " of " +
-                     std::to_string(numRanks) + " ranks (" + launcher.localSize + "); " +
-                     kSeveralMachines);
+      return "this machine has " + std::to_string(*local) + " of " + std::to_string(numRanks) +
+             " ranks (" + launcher.localSize + ")";
   }
   if (launcher.numHosts && lookup(launcher.numHosts)) {
     auto hosts = readNumber(lookup, launcher.numHosts);
     if (!hosts.ok())
       return hosts.status();
     if (*hosts != 1)
-      return invalid("the ranks are on " + std::to_string(*hosts) + " machines (" +
-                     launcher.numHosts + "); " + kSeveralMachines);
+      return "the ranks are on " + std::to_string(*hosts) + " machines (" + launcher.numHosts + ")";
   }
-  return {};
+  return std::string();
 }
 
 const char *ownEnvironment(const char *variable) { return std::getenv(variable); }
@@ -151,8 +151,14 @@ StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launch
   auto identity = readRankAndSize(lookup, launcher.rank, launcher.size);
   if (!identity.ok())
     return identity;
-  if (Status status = checkOneMachine(lookup, launcher, identity->numRanks); !status.ok())
-    return status;
+  auto others = describeOthers(lookup, launcher, identity->numRanks);
+  if (!others.ok())
+    return others.status();
+  if (!others->empty()) {
+    identity->name = addressFromLauncher(lookup, hashJob(lookup, launcher));
+    return identity->name.empty() ? StatusOr<Identity>(invalid(*others + "; " + kSeveralMachines))
+                                  : identity;
+  }
   auto name = jobName(lookup, launcher);
   if (!name.ok())
     return name.status();

@@ -140,10 +140,48 @@ TEST(Environment, restartsAreReadIfTheLauncherCountsThem) {
   EXPECT_EQ(restartsOf(kTorchrun), std::nullopt);
 }
 
-TEST(Environment, refusesSeveralMachines) {
-  expectError(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "2 of 4 ranks (LOCAL_WORLD_SIZE)");
+TEST(Environment, refusesSeveralMachinesThatHaveNoPlaceToMeet) {
+  expectError(without(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "MASTER_ADDR"),
+              "2 of 4 ranks (LOCAL_WORLD_SIZE)");
   expectError(with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1"), "1 of 2 ranks");
   expectError(with(kSrun, "SLURM_STEP_NUM_NODES", "2"), "on 2 machines");
+  expectError(with(with(kSrun, "SLURM_STEP_NUM_NODES", "2"), "SLURM_STEP_NODELIST", "a[1-"),
+              "on 2 machines");
+}
+
+std::string nameOf(const Variables &variables) {
+  auto identity = identify(variables);
+  return identity.ok() ? identity->name : identity.status().message();
+}
+
+TEST(Environment, ranksOfSeveralMachinesMeetWhereTheMasterIs) {
+  const Variables onTwo = with(kTorchrun, "LOCAL_WORLD_SIZE", "2");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "a.example")), "a.example:29501");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "fd77::1")), "[fd77::1]:29501");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_PORT", "65535")), "localhost:65534");
+  EXPECT_EQ(nameOf(with(onTwo, "OCCL_COMM_ID", "b:7")), "b:7");
+  // As programs for PyTorch are started by srun or mpirun.
+  Variables srun = with(kSrun, "SLURM_STEP_NUM_NODES", "2");
+  srun.insert({{"MASTER_ADDR", "b"}, {"MASTER_PORT", "9"}, {"SLURM_STEP_NODELIST", "c,b"}});
+  EXPECT_EQ(nameOf(srun), "b:10");
+  Variables mpirun = with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  mpirun.insert({{"MASTER_ADDR", "b"}, {"MASTER_PORT", "9"}});
+  EXPECT_EQ(nameOf(mpirun), "b:10");
+}
+
+TEST(Environment, ranksOfSrunMeetOnTheFirstMachineOfTheirStep) {
+  const auto of = [](const std::string &list) {
+    return nameOf(with(with(kSrun, "SLURM_STEP_NUM_NODES", "2"), "SLURM_STEP_NODELIST", list));
+  };
+  const std::string name = of("n7,n8"), port = name.substr(name.find(':'));
+  EXPECT_GE(std::stoi(port.substr(1)), 16384);
+  EXPECT_LT(std::stoi(port.substr(1)), 32768);
+  EXPECT_EQ(name, "n7" + port);
+  EXPECT_EQ(of("n[007-012,20],other"), "n007" + port);
+  EXPECT_EQ(of("n[9,11]-ib"), "n9-ib" + port);
+  EXPECT_EQ(of("rack[1-2]n[3-4]"), "rack1n3" + port);
+  Variables later = with(with(kSrun, "SLURM_STEP_NUM_NODES", "2"), "SLURM_STEP_NODELIST", "n7,n8");
+  EXPECT_NE(nameOf(with(later, "SLURM_STEP_ID", "1")), name);
 }
 
 TEST(Environment, saysWhatIsMissing) {
