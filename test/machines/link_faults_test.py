@@ -152,7 +152,7 @@ class LinkFaults(unittest.TestCase):
             for rank, other in said.items():
                 self.assertNotEqual(int(rank) < 2, int(other) < 2, out)
 
-    def test_who_gives_up_on_a_switch_that_drops_large_packets_tells_the_other_side(self):
+    def test_a_rank_that_gives_up_on_a_switch_that_drops_large_packets_tells_the_other_side(self):
         inside("a", "ip", "link", "set", "eth0", "gso_max_segs", "1")
         self.addCleanup(inside, "a", "ip", "link", "set", "eth0", "gso_max_segs", "65535")
         # Rank 1 on b has no deadline, nothing of its own that is lost, and an answer to each question.

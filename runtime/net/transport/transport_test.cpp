@@ -126,7 +126,7 @@ TEST(TcpTransport, APeerThatWasNotReachedLearnsOfTheEnd) {
 }
 
 /// As of a process that is stopped: its kernel answers that it has no room.
-TEST(TcpTransport, WhatIsAbandonedStillReachesAPeerThatReadsLater) {
+TEST(TcpTransport, DataOfAnAbandonedLinkStillReachesAPeerThatReadsLater) {
   Side a, b;
   overTcp(a, b);
   const std::vector<std::byte> bytes(kMaxPut);
