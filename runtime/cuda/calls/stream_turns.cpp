@@ -41,15 +41,17 @@ Status CapturedTurns::begin(cudaStream_t next) {
       toStatus(cudaStreamGetCaptureInfo(next, &state, &id, nullptr, nullptr, nullptr, nullptr),
                "looking at the capture");
   // An event of another capture would spoil this one.
-  if (status.ok() && id == capture && next != stream)
+  if (status.ok() && id == last.capture && next != last.stream)
     status = turns.begin(next);
-  if (status.ok()) {
-    capture = id;
-    stream = next;
-  }
+  begun = {id, next};
   return status;
 }
 
-Status CapturedTurns::end() { return turns.end(stream); }
+Status CapturedTurns::end() {
+  Status status = turns.end(begun.stream);
+  if (status.ok())
+    last = begun;
+  return status;
+}
 
 } // namespace occl::cuda

@@ -31,17 +31,22 @@ private:
 };
 
 /// Of turns that are captured: in one capture each comes behind the one before, also in another
-/// branch. Those of different captures nothing orders. As StreamTurns otherwise.
+/// branch. Those of different captures nothing orders, and of captures that take turns with each
+/// other the branches are not ordered either. As StreamTurns otherwise.
 class CapturedTurns {
 public:
   /// Before the first work of a turn. SystemError.
   Status begin(cudaStream_t stream);
-  /// Behind its last one, in the stream of the last begin(). SystemError.
+  /// Behind its last one, in the stream of the last begin(). A turn without it was refused, and
+  /// orders nothing. SystemError.
   Status end();
 
 private:
-  unsigned long long capture = 0; // the last turn's, and its stream
-  cudaStream_t stream = nullptr;
+  struct Turn {
+    unsigned long long capture = 0;
+    cudaStream_t stream = nullptr;
+  };
+  Turn begun, last;
   StreamTurns turns;
 };
 

@@ -269,7 +269,10 @@ LaneCalls::lostPeerOf(const LaneCall &call,
 std::optional<uint32_t>
 LaneCalls::refusedForLost(const LaneCall &call,
                           const std::function<bool(uint32_t rank)> &isGone) const {
-  return firstOf(table.refusing(call.id, call.kernel), isGone);
+  const auto lost = firstOf(table.refusing(call.id, call.kernel), isGone);
+  // It may have completed its calls in between, and left.
+  const bool isRefused = lost && (table.refusing(call.id, call.kernel) >> *lost & 1) != 0;
+  return isRefused ? lost : std::nullopt;
 }
 
 bool LaneCalls::forget(uint64_t id) {
