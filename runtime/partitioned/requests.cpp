@@ -171,16 +171,18 @@ template <class Partitions> Status Requests::mark(Request &request, const Partit
   Doorbell &bell = request.peerBell();
   const uint32_t peer = request.party.peer;
   const uint64_t tag = request.party.tag;
-  if (core.trace.isOn())
-    recordMarks(core.trace, request.sequence.id, epoch, partitions);
+  MarksTrace trace(core.trace, request.sequence.id, epoch);
   MarksInOneGo marks(static_cast<SendRequest &>(request).marks, epoch);
   uint64_t twice = 0;
   bool isTwice = false;
   for (const auto p : partitions)
-    if (!marks.mark(static_cast<uint64_t>(p)) && !isTwice) {
+    if (marks.mark(static_cast<uint64_t>(p))) {
+      trace.add(static_cast<uint64_t>(p));
+    } else if (!isTwice) {
       isTwice = true;
       twice = static_cast<uint64_t>(p);
     }
+  trace.end();
   if (marks.end())
     bell.ring();
   if (!isTwice)

@@ -227,17 +227,18 @@ Status PartitionedCollectives::mark(PartitionedCollective &request, const Partit
   // while the first has not ended the epoch.
   Doorbell &bell = core.device->bell;
   const uint64_t id = request.id;
-  if (core.trace.isOn())
-    partitioned::recordMarks(core.trace, id, epoch - 1, partitions); // invocations count from 0
+  partitioned::MarksTrace trace(core.trace, id, epoch - 1); // invocations count from 0
   uint64_t made = 0, twice = 0;
   bool isTwice = false;
   for (const auto p : partitions)
     if (request.parts->mark(static_cast<uint64_t>(p), epoch)) {
       ++made;
+      trace.add(static_cast<uint64_t>(p));
     } else if (!isTwice) {
       isTwice = true;
       twice = static_cast<uint64_t>(p);
     }
+  trace.end();
   if (made != 0)
     request.parts->count(made);
   bell.ring();

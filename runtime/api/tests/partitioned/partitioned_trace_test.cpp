@@ -28,11 +28,13 @@ std::vector<std::string> marksIn(const std::string &path) {
   return marks;
 }
 
+/// Some twice, which is an error, and no mark.
 void markEight(occlPart_t part) {
   ASSERT_EQ(occlPready(part, 5), occlSuccess) << lastText();
+  ASSERT_EQ(occlPready(part, 5), occlInvalidArgument);
   ASSERT_EQ(occlPreadyRange(part, 0, 3), occlSuccess) << lastText();
-  const std::vector<int64_t> list = {7, 6, 4};
-  ASSERT_EQ(occlPreadyList(part, list.size(), list.data()), occlSuccess) << lastText();
+  const std::vector<int64_t> list = {7, 6, 5, 4};
+  ASSERT_EQ(occlPreadyList(part, list.size(), list.data()), occlInvalidArgument);
 }
 
 std::vector<std::string> eightMarks(const std::string &epoch) {
