@@ -6,13 +6,13 @@
 #include "runtime/observe/report/output.h"
 #include "runtime/sync/mutex.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
+#include <unistd.h>
 
 namespace occl::communicator {
 
@@ -31,27 +31,25 @@ Unwritten &unwritten() {
   return ofProcess.get();
 }
 
-/// Collectors may read at any time, so a file is whole once it has its name.
-Status replace(const std::string &path, const std::string &text) {
-  const std::string whole = path + ".new";
-  std::remove(whole.c_str());
-  if (Status written = insight::append(whole, text); !written.ok())
-    return written;
-  return std::rename(whole.c_str(), path.c_str()) == 0
-             ? Status()
-             : systemError("renaming '" + whole + "'", errno);
+/// Null if nobody asks.
+const char *prefixAsked() {
+  // Files of a program with privileges must not be where its user says.
+  const char *prefix = secure_getenv("OCCL_METRICS");
+  return prefix && *prefix ? prefix : nullptr;
 }
 
-/// With the lock.
-void write(const Unwritten &all, uint32_t number, occlComm &comm) {
-  const char *prefix = std::getenv("OCCL_METRICS");
+/// In processes with the same first rank, as of subgroups that are made first, and in several jobs,
+/// pids differ; in containers, whose first processes all are 1, ranks do.
+void write(uint32_t rank, uint32_t number, occlComm &comm) {
+  const char *prefix = prefixAsked();
   if (!prefix)
     return;
   try {
-    const std::string process = std::to_string(all.rank), own = std::to_string(number);
-    insight::complain(
-        replace(std::string(prefix) + "." + process + "." + own + ".prom",
-                metricsOf(comm, "process=\"" + process + "\",communicator=\"" + own + "\"")));
+    const std::string process = std::to_string(rank) + "." + std::to_string(getpid()),
+                      own = std::to_string(number);
+    insight::complain(insight::replace(
+        std::string(prefix) + "." + process + "." + own + ".prom",
+        metricsOf(comm, "process=\"" + process + "\",communicator=\"" + own + "\"")));
   } catch (const std::bad_alloc &) { // the communicator goes all the same
     std::fputs("OCCL: no memory to write the file of OCCL_METRICS\n", stderr);
   }
@@ -61,15 +59,14 @@ void writeAtExit() {
   Unwritten &all = unwritten();
   std::lock_guard lock(all.mutex);
   for (const auto &[number, comm] : all.comms)
-    write(all, number, *comm);
+    write(all.rank, number, *comm);
   all.comms.clear();
 }
 
 } // namespace
 
 MetricsFile::MetricsFile(occlComm &comm) : comm(comm) {
-  const char *prefix = std::getenv("OCCL_METRICS");
-  if (!prefix || !*prefix)
+  if (!prefixAsked())
     return;
   static const bool isListed = std::atexit(writeAtExit) == 0;
   Unwritten &all = unwritten();
@@ -87,7 +84,7 @@ void MetricsFile::end() {
     return;
   Unwritten &all = unwritten();
   std::lock_guard lock(all.mutex);
-  write(all, number, comm);
+  write(all.rank, number, comm);
   all.comms.erase(number);
 }
 

@@ -8,7 +8,8 @@ struct occlComm;
 namespace occl::communicator {
 
 /// If OCCL_METRICS is set, the communicator's counters are written to a file of its own, which it
-/// names: <OCCL_METRICS>.<rank of the process's first communicator>.<number in the process>.prom.
+/// names: <OCCL_METRICS>.<rank of the process's first communicator>.<process>.<number in the
+/// process>.prom. Programs with privileges that their user has not write none.
 /// Thread safety: none, but for the exit of the process.
 class MetricsFile {
 public:

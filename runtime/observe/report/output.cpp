@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -74,6 +75,22 @@ Status append(const std::string &path, std::string_view text, std::chrono::milli
     return systemError("opening '" + path + "'", errno);
   Status written = writeAll(file, text, "'" + path + "'", patience);
   close(file);
+  return written;
+}
+
+Status replace(const std::string &path, std::string_view text) {
+  // What needs memory comes first: without any nothing is left open.
+  const std::string whole = path + ".new", named = "'" + whole + "'";
+  int file = open(whole.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0)
+    return systemError("making " + named, errno);
+  constexpr std::chrono::seconds kPatience{2};
+  Status written = writeAll(file, text, named, kPatience);
+  close(file);
+  if (written.ok() && std::rename(whole.c_str(), path.c_str()) != 0)
+    written = systemError("renaming " + named, errno);
+  if (!written.ok())
+    unlink(whole.c_str());
   return written;
 }
 

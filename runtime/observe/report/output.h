@@ -19,6 +19,11 @@ std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks);
 Status append(const std::string &path, std::string_view text,
               std::chrono::milliseconds patience = std::chrono::seconds(2));
 
+/// Writes `text` to <path>.new, which then takes the place of `path`: readers find one text or the
+/// other, whole. SystemError, and `path` as it was, also if <path>.new is there already: it may be
+/// another user's, or a link.
+Status replace(const std::string &path, std::string_view text);
+
 /// Says on standard error what went wrong, if anything did and somebody reads it.
 void complain(const Status &status);
 

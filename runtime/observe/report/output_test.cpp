@@ -16,6 +16,11 @@ namespace {
 
 std::string temporary(const std::string &name) { return ::testing::TempDir() + name; }
 
+std::string contentOf(const std::string &path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 TEST(Output, PathsHaveRankAndProcess) {
   EXPECT_EQ(pathOf("a", 3, 1), "a");
   EXPECT_EQ(pathOf("a", 3, 4), "a.3");
@@ -28,8 +33,41 @@ TEST(Output, AppendsToAFile) {
   std::string text(100000, 'x');
   EXPECT_TRUE(append(path, text).ok());
   EXPECT_TRUE(append(path, "end").ok());
-  std::ifstream file(path);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text + "end");
+  EXPECT_EQ(contentOf(path), text + "end");
+}
+
+TEST(Output, ReplacesAFile) {
+  const std::string path = temporary("replaced");
+  for (const char *text : {"a longer text", "text"}) {
+    EXPECT_TRUE(replace(path, text).ok());
+    EXPECT_EQ(contentOf(path), text);
+    EXPECT_NE(access((path + ".new").c_str(), F_OK), 0);
+  }
+}
+
+/// What has the name may be another user's link to a file of this one, or a file that others read.
+TEST(Output, ReplacesNothingByWhatItHasNotMade) {
+  const std::string path = temporary("unreplaced"), other = temporary("other");
+  const std::string planted = path + ".new";
+  std::ofstream(path) << "before";
+  std::ofstream(other) << "other";
+  const auto expectRefused = [&] {
+    const Status written = replace(path, "text");
+    EXPECT_EQ(written.code(), StatusCode::SystemError);
+    EXPECT_NE(written.message().find(planted), std::string::npos) << written.message();
+    EXPECT_EQ(contentOf(path), "before");
+    EXPECT_EQ(contentOf(other), "other");
+  };
+  for (const auto plant : {symlink, link}) {
+    ASSERT_EQ(plant(other.c_str(), planted.c_str()), 0);
+    expectRefused();
+    EXPECT_EQ(access(planted.c_str(), F_OK), 0) << "it is not this process's to remove";
+    ASSERT_EQ(unlink(planted.c_str()), 0);
+  }
+  const std::string nowhere = temporary("nowhere");
+  ASSERT_EQ(symlink(nowhere.c_str(), planted.c_str()), 0);
+  expectRefused();
+  EXPECT_NE(access(nowhere.c_str(), F_OK), 0);
 }
 
 TEST(Output, APipeWithoutReaderIsAnError) {

@@ -33,8 +33,8 @@ void reduceTwice(occlComm_t comm) {
     ASSERT_EQ(occlAllReduce(&value, &sum, 1, occlFloat32, occlSum, comm, nullptr), occlSuccess);
 }
 
-/// In a process of its own, which then exits.
-void inChild(const std::string &prefix, const std::function<void()> &body) {
+/// In a process of its own, which then exits; its pid.
+pid_t inChild(const std::string &prefix, const std::function<void()> &body) {
   const pid_t child = fork();
   if (child == 0) {
     setenv("OCCL_METRICS", prefix.c_str(), 1);
@@ -42,61 +42,73 @@ void inChild(const std::string &prefix, const std::function<void()> &body) {
     std::exit(0);
   }
   int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_EQ(status, 0);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  return child;
 }
 
-std::string completed(uint32_t rank, uint32_t communicator, int times) {
-  return "\noccl_completed_total{rank=\"" + std::to_string(rank) +
-         "\",size=\"2\",process=\"0\",communicator=\"" + std::to_string(communicator) +
+/// As names and labels have it; its first rank is 0.
+std::string nameOf(pid_t process) { return "0." + std::to_string(process); }
+
+std::string pathOf(const std::string &prefix, pid_t process, uint32_t communicator) {
+  return prefix + "." + nameOf(process) + "." + std::to_string(communicator) + ".prom";
+}
+
+std::string completed(uint32_t rank, pid_t process, uint32_t communicator, int times) {
+  return "\noccl_completed_total{rank=\"" + std::to_string(rank) + "\",size=\"2\",process=\"" +
+         nameOf(process) + "\",communicator=\"" + std::to_string(communicator) +
          "\",id=\"calls\"} " + std::to_string(times) + "\n";
 }
 
 /// Those of both ranks, which are threads, and no others.
-void expectBoth(const std::string &prefix) {
+void expectBoth(const std::string &prefix, pid_t process) {
   for (uint32_t rank : {0u, 1u}) {
-    const std::string path = prefix + ".0." + std::to_string(rank + 1) + ".prom";
+    const std::string path = pathOf(prefix, process, rank + 1);
     const std::string content = contentOf(path);
-    EXPECT_NE(content.find(completed(rank, rank + 1, 2)), std::string::npos) << content;
+    EXPECT_NE(content.find(completed(rank, process, rank + 1, 2)), std::string::npos) << content;
     EXPECT_FALSE(std::filesystem::exists(path + ".new"));
   }
-  EXPECT_FALSE(std::filesystem::exists(prefix + ".0.3.prom"));
+  EXPECT_FALSE(std::filesystem::exists(pathOf(prefix, process, 3)));
 }
 
 TEST(MetricsFile, IsWrittenAtTheEndOfACommunicator) {
   const std::string prefix = prefixOf("ended");
-  inChild(prefix, [&] {
+  const pid_t process = inChild(prefix, [&] {
     auto ranks = std::make_unique<Ranks>(2);
     ranks->run([&](uint32_t r) { reduceTwice((*ranks)[r]); });
     ranks.reset();
     _exit(0); // nothing is written later
   });
-  expectBoth(prefix);
+  expectBoth(prefix, process);
 }
 
 TEST(MetricsFile, IsWrittenWhenAProcessExitsThatDestroysNothing) {
   const std::string prefix = prefixOf("exited");
-  inChild(prefix, [] {
+  const auto program = [] {
     auto *ranks = new Ranks(2);
     ranks->run([&](uint32_t r) { reduceTwice((*ranks)[r]); });
-  });
-  expectBoth(prefix);
+  };
+  // Processes with the same first rank, as of subgroups or jobs, have files of their own.
+  const pid_t process = inChild(prefix, program), other = inChild(prefix, program);
+  expectBoth(prefix, process);
+  expectBoth(prefix, other);
 }
 
 /// Whose communicators are the parent's.
 TEST(MetricsFile, IsNotWrittenByAForkedChild) {
   const std::string prefix = prefixOf("forked");
-  inChild(prefix, [&] {
+  const pid_t process = inChild(prefix, [&] {
     const Ranks ranks(2);
     const pid_t grandchild = fork();
     if (grandchild == 0)
       std::exit(0);
     int status = -1;
     if (waitpid(grandchild, &status, 0) != grandchild || status != 0 ||
-        !contentOf(prefix + ".0.1.prom").empty())
+        !contentOf(pathOf(prefix, getpid(), 1)).empty() ||
+        std::filesystem::exists(pathOf(prefix, grandchild, 1)))
       _exit(1);
   });
-  EXPECT_FALSE(contentOf(prefix + ".0.1.prom").empty());
+  EXPECT_FALSE(contentOf(pathOf(prefix, process, 1)).empty());
 }
 
 } // namespace
