@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace occl::communicator {
 
@@ -55,6 +56,7 @@ void write(uint32_t rank, uint32_t number, occlComm &comm) {
   }
 }
 
+/// With the lock: a communicator whose file is being written is not destroyed.
 void writeAtExit() {
   Unwritten &all = unwritten();
   std::lock_guard lock(all.mutex);
@@ -73,19 +75,30 @@ MetricsFile::MetricsFile(occlComm &comm) : comm(comm) {
   std::lock_guard lock(all.mutex);
   if (all.last == 0)
     all.rank = comm.daemon->rank();
+  rank = all.rank;
   number = ++all.last;
   // Counters of devices are read by CUDA, which may wait, or be gone, while a process exits.
   if (isListed && !comm.gpu)
     all.comms.emplace(number, &comm);
 }
 
+MetricsFile::~MetricsFile() {
+  if (number != 0)
+    forget();
+}
+
+void MetricsFile::forget() {
+  Unwritten &all = unwritten();
+  std::lock_guard lock(all.mutex);
+  all.comms.erase(number);
+}
+
 void MetricsFile::end() {
   if (number == 0)
     return;
-  Unwritten &all = unwritten();
-  std::lock_guard lock(all.mutex);
-  write(all.rank, number, comm);
-  all.comms.erase(number);
+  forget();
+  // Without the lock, which the exit of the process takes: CUDA may wait forever.
+  write(rank, std::exchange(number, 0), comm);
 }
 
 } // namespace occl::communicator

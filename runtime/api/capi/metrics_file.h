@@ -15,13 +15,22 @@ class MetricsFile {
 public:
   /// From now on the exit of the process writes the file; of hosts, not of devices.
   explicit MetricsFile(occlComm &comm);
+  /// Writes nothing, and nor does the exit of the process.
+  ~MetricsFile();
+  MetricsFile(const MetricsFile &) = delete;
+  MetricsFile &operator=(const MetricsFile &) = delete;
+
   /// Writes it now, with all that the communicator has done, and not when the process exits.
-  /// Complains on standard error about what it cannot do.
+  /// Complains on standard error about what it cannot do. The exit of the process does not wait.
   void end();
 
 private:
+  /// The exit of the process does not know it any more.
+  void forget();
+
   occlComm &comm;
-  uint32_t number = 0; // 0: nobody asks
+  uint32_t rank = 0;   // of the process's first communicator
+  uint32_t number = 0; // 0: nobody asks, or no more
 };
 
 } // namespace occl::communicator

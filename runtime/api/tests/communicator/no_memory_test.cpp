@@ -365,6 +365,21 @@ TEST(NoMemory, CommunicatorsAreMadeOrNot) {
             40u);
 }
 
+/// The exit of the process would write the counters of what is not there: all that it keeps of a
+/// communicator goes with it.
+TEST(NoMemory, CommunicatorsWithFilesOfCountersAreMadeOrNot) {
+  const occlConfig_t config = smallConfig();
+  const std::string name = "no-memory-counted-" + std::to_string(getpid());
+  setenv("OCCL_METRICS", (::testing::TempDir() + "counters").c_str(), 1);
+  EXPECT_GT(failEach([&] {
+              makeAndDestroy([&](occlComm_t *comms) {
+                return occlCommInitRank(comms, 1, 0, name.c_str(), &config);
+              });
+            }),
+            40u);
+  unsetenv("OCCL_METRICS");
+}
+
 TEST(NoMemory, EachCallWorksWhenItIsCalledAgain) {
   uint64_t refused = 0;
   const uint64_t failed = failEach([&] {

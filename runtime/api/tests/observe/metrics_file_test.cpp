@@ -4,14 +4,40 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+
+namespace {
+
+/// An allocation of this size stops this thread for good; 0: none does.
+thread_local size_t stoppingSize = 0;
+std::atomic<bool> hasStopped{false};
+
+} // namespace
+
+// Inline, it would be malloc() to the compiler, which warns of a delete.
+[[gnu::noinline]] void *operator new(size_t bytes) {
+  if (stoppingSize != 0 && bytes == stoppingSize) {
+    hasStopped.store(true);
+    for (;;)
+      pause();
+  }
+  void *block = std::malloc(bytes != 0 ? bytes : 1);
+  if (!block)
+    throw std::bad_alloc();
+  return block;
+}
+[[gnu::noinline]] void operator delete(void *block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void *block, size_t) noexcept { std::free(block); }
 
 namespace occl::communicator::testing {
 namespace {
@@ -92,6 +118,23 @@ TEST(MetricsFile, IsWrittenWhenAProcessExitsThatDestroysNothing) {
   const pid_t process = inChild(prefix, program), other = inChild(prefix, program);
   expectBoth(prefix, process);
   expectBoth(prefix, other);
+}
+
+/// As where CUDA never says what a device's counters are.
+TEST(MetricsFile, IsNoReasonForAnExitToWait) {
+  const std::string prefix = prefixOf(std::string(150, 'w'));
+  const pid_t process = inChild(prefix, [&] {
+    alarm(120);
+    auto *ranks = new Ranks(2);
+    std::thread([&] {
+      stoppingSize = prefix.size() + 1; // a copy of the prefix is the begin of the file's name
+      ranks->destroy(0);
+    }).detach();
+    while (!hasStopped.load())
+      std::this_thread::yield();
+  });
+  EXPECT_TRUE(contentOf(pathOf(prefix, process, 1)).empty());
+  EXPECT_FALSE(contentOf(pathOf(prefix, process, 2)).empty());
 }
 
 /// Whose communicators are the parent's.
