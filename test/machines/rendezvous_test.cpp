@@ -42,14 +42,14 @@ TEST(Rendezvous, HostIdIsCutToItsPlace) {
 
 /// Of two machines, with what torchrun sets and a secret.
 TEST(Rendezvous, RanksMeetBesideThePortOfTorchrun) {
-  const uint16_t port = freePort();
+  const uint16_t masterPort = freePort();
   Processes ranks(2, [&](uint32_t rank) -> std::string {
     const std::pair<const char *, std::string> variables[] = {
         {"RANK", std::to_string(rank)},
         {"WORLD_SIZE", "2"},
         {"LOCAL_WORLD_SIZE", "1"},
         {"MASTER_ADDR", "127.0.0.1"},
-        {"MASTER_PORT", std::to_string(port - 1)},
+        {"MASTER_PORT", std::to_string(masterPort)},
         {"OCCL_SECRET", "a secret of this test"},
         {"OCCL_HOSTID", std::to_string(rank)}};
     for (const auto &[name, value] : variables)

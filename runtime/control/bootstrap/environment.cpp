@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 namespace occl::bootstrap {
@@ -155,7 +156,9 @@ StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launch
   if (!others.ok())
     return others.status();
   if (!others->empty()) {
-    identity->name = addressFromLauncher(lookup, hashJob(lookup, launcher));
+    const bool isSrun = launcher.numHosts != nullptr;
+    identity->name = addressFromLauncher(lookup, isSrun ? std::optional(hashJob(lookup, launcher))
+                                                        : std::nullopt);
     return identity->name.empty() ? StatusOr<Identity>(invalid(*others + "; " + kSeveralMachines))
                                   : identity;
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <map>
+#include <set>
 
 namespace occl::bootstrap {
 namespace {
@@ -156,17 +157,38 @@ std::string nameOf(const Variables &variables) {
 
 TEST(Environment, ranksOfSeveralMachinesMeetWhereTheMasterIs) {
   const Variables onTwo = with(kTorchrun, "LOCAL_WORLD_SIZE", "2");
-  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "a.example")), "a.example:29501");
-  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "fd77::1")), "[fd77::1]:29501");
-  EXPECT_EQ(nameOf(with(onTwo, "MASTER_PORT", "65535")), "localhost:65534");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "a.example")), "a.example:21308");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_ADDR", "fd77::1")), "[fd77::1]:21308");
+  EXPECT_EQ(nameOf(with(onTwo, "MASTER_PORT", "65535")), "localhost:24575");
   EXPECT_EQ(nameOf(with(onTwo, "OCCL_COMM_ID", "b:7")), "b:7");
   // As programs for PyTorch are started by srun or mpirun.
   Variables srun = with(kSrun, "SLURM_STEP_NUM_NODES", "2");
   srun.insert({{"MASTER_ADDR", "b"}, {"MASTER_PORT", "9"}, {"SLURM_STEP_NODELIST", "c,b"}});
-  EXPECT_EQ(nameOf(srun), "b:10");
+  EXPECT_EQ(nameOf(srun), "b:24585");
   Variables mpirun = with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
   mpirun.insert({{"MASTER_ADDR", "b"}, {"MASTER_PORT", "9"}});
-  EXPECT_EQ(nameOf(mpirun), "b:10");
+  EXPECT_EQ(nameOf(mpirun), "b:24585");
+}
+
+/// Nor does either meet at the other's MASTER_PORT.
+TEST(Environment, jobsOfNeighbouringMasterPortsMeetAtPortsOfTheirOwn) {
+  const auto portBy = [](int masterPort) {
+    const std::string name = nameOf(
+        with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "MASTER_PORT", std::to_string(masterPort)));
+    return std::stoi(name.substr(name.find(':') + 1));
+  };
+  for (int masterPort = 1; masterPort < 65535; ++masterPort) {
+    const int one = portBy(masterPort), next = portBy(masterPort + 1);
+    ASSERT_TRUE(one >= 16384 && one < 32768) << one;
+    ASSERT_EQ(std::set({masterPort, masterPort + 1, one, next}).size(), 4u) << masterPort;
+  }
+}
+
+/// Open MPI starts its daemons on other machines by srun: their step is not that of all ranks.
+TEST(Environment, ranksOfMpirunDoNotMeetWhereStepsOfSlurmAre) {
+  Variables variables = with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+  variables.insert(kSrun.begin(), kSrun.end());
+  expectError(with(variables, "SLURM_STEP_NODELIST", "n8"), "1 of 2 ranks");
 }
 
 TEST(Environment, ranksOfSrunMeetOnTheFirstMachineOfTheirStep) {

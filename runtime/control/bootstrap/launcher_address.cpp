@@ -12,6 +12,11 @@ constexpr uint64_t kMostPort = 65535;
 /// Below those that Linux gives to connections.
 constexpr uint64_t kFirstPort = 1 << 14, kPorts = 1 << 14;
 
+/// Half the range away: jobs of one machine have neighbouring MASTER_PORTs, and then neighbouring
+/// ports, of which none is a MASTER_PORT. No hash of the job, as its machines may give MASTER_ADDR
+/// other names.
+uint64_t portBeside(uint64_t masterPort) { return kFirstPort + (masterPort + kPorts / 2) % kPorts; }
+
 /// "n07" of "n[07-12,20],other".
 std::string firstHost(std::string_view list) {
   std::string host;
@@ -36,14 +41,14 @@ std::string join(const std::string &host, uint64_t port) {
 
 } // namespace
 
-std::string addressFromLauncher(EnvironmentLookup lookup, uint64_t job) {
+std::string addressFromLauncher(EnvironmentLookup lookup, std::optional<uint64_t> step) {
   const char *master = lookup("MASTER_ADDR"), *port = lookup("MASTER_PORT"),
              *list = lookup("SLURM_STEP_NODELIST");
   if (const auto number = port ? numberFrom(port, 1, kMostPort) : std::nullopt;
       number && master && *master != '\0')
-    return join(master, *number == kMostPort ? *number - 1 : *number + 1);
-  const std::string host = list ? firstHost(list) : "";
-  return host.empty() ? "" : join(host, kFirstPort + job % kPorts);
+    return join(master, portBeside(*number));
+  const std::string host = list && step ? firstHost(list) : "";
+  return host.empty() ? "" : join(host, kFirstPort + *step % kPorts);
 }
 
 } // namespace occl::bootstrap
