@@ -17,6 +17,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace occl::communicator::testing {
@@ -295,6 +296,44 @@ TEST(PartitionedIslandsFail, AKilledRankIsNamedBeforeAnythingIsMarked) {
     });
     for (uint32_t r = 0; r < kRanks; ++r)
       EXPECT_EQ(processes.join(r), r == kVictim ? -1 : 0) << "rank " << r << processes.wrong(r);
+  }
+}
+
+/// A leaf of a gather that has ended, freed and destroyed what it had is none that its root, which
+/// has not marked its own part, would miss. On one machine and on two.
+TEST(PartitionedIslands, ALeafThatIsDoneMayLeaveBeforeTheRootMarks) {
+  for (const uint32_t hostOfLeaf : {0u, 1u}) {
+    const std::string address = newAddress();
+    int ends[2]; // the leaf closes one of them by its end
+    ASSERT_EQ(pipe(ends), 0);
+    Processes processes(2, [&](uint32_t rank) -> std::string {
+      occlComm_t comm = nullptr;
+      if (std::string wrong = joinOn(rank * hostOfLeaf, comm, 2, rank, address); !wrong.empty())
+        return wrong;
+      std::string wrong;
+      {
+        Request request(comm, {occlKindGather, 2, 0, 1000}, 2, 2, 1);
+        if (request.start(1) != occlSuccess)
+          return lastError("occlPstart");
+        close(ends[1 - rank]);
+        if (char byte = 0; rank == 0 && read(ends[0], &byte, sizeof byte) != 0)
+          return "the leaf is not awaited";
+        // For many looks of the watchdog.
+        for (const auto end = std::chrono::steady_clock::now() + 1s;
+             rank == 0 && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(1ms))
+          if (occlPtest(request.part) != occlInProgress)
+            return lastError("occlPtest");
+        wrong = occlPreadyRange(request.part, 0, 1) == occlSuccess ? request.wait()
+                                                                   : lastError("occlPreadyRange");
+      }
+      occlCommDestroy(comm);
+      return wrong;
+    });
+    for (const int end : ends)
+      close(end);
+    for (uint32_t r = 0; r < 2; ++r)
+      EXPECT_EQ(processes.join(r), 0)
+          << "rank " << r << " of " << hostOfLeaf << ": " << processes.wrong(r);
   }
 }
 
