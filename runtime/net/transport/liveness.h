@@ -24,12 +24,14 @@ public:
   /// although it was asked to, twice at least; a process that is stopped acknowledges, a machine
   /// that is off does not.
   std::optional<std::string> whyGone();
-  /// Whether the last look found it asked twice at least, and not to have answered since.
-  bool isSilent() const { return unanswered >= kFewest; }
+  /// Whether the last look found it asked twice at least, and not to have answered for a second:
+  /// two questions take a fast link a good half of that, as little as a passing fault.
+  bool isSilent() const { return unanswered >= kFewest && *lastLook - *askedSince >= kPassing; }
 
 private:
   /// A kernel may leave one unanswered, as it says twice a second at most that it has no room.
   static constexpr uint32_t kFewest = 2;
+  static constexpr std::chrono::seconds kPassing{1};
 
   const int socket;
   const std::chrono::milliseconds silence;

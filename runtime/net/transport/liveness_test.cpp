@@ -81,5 +81,22 @@ TEST_F(LivenessTest, AMachineThatAnswersNoMoreIsGone) {
   EXPECT_TRUE(isGone(3, 0, kLongAgo));
 }
 
+/// Two questions may go unanswered within a fraction of a second.
+TEST(Liveness, AMachineIsSilentOnlyOnceItHasNotAnsweredForASecond) {
+  Liveness liveness{-1, 100s};
+  said = {};
+  liveness.whyGone();
+  EXPECT_FALSE(liveness.isSilent());
+  const auto begin = SteadyClock::now();
+  said.tcpi_last_ack_recv = 100000;
+  for (said.tcpi_retransmits = 1; said.tcpi_retransmits <= 3; ++said.tcpi_retransmits)
+    liveness.whyGone();
+  const bool wasSilent = liveness.isSilent();
+  EXPECT_TRUE(!wasSilent || SteadyClock::now() - begin >= 1s);
+  std::this_thread::sleep_for(1100ms);
+  liveness.whyGone();
+  EXPECT_TRUE(liveness.isSilent());
+}
+
 } // namespace
 } // namespace occl::net

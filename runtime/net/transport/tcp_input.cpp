@@ -46,7 +46,7 @@ uint64_t TcpInput::read() {
       continue;
     // There is nothing for the moment, or the connection has ended.
     const bool isReset = got < 0 && errno == ECONNRESET;
-    closed = got == 0 || isReset;
+    closed = got == 0;
     if (closed || (errno != EAGAIN && errno != EWOULDBLOCK))
       ended = got == 0  ? "closed by the peer"
               : isReset ? "reset by the peer: it has ended, or cannot reach this machine"

@@ -21,7 +21,7 @@ public:
   uint64_t read();
   /// Why nothing will come any more; empty: it may.
   const std::string &whyEnded() const { return ended; }
-  /// The peer has closed or reset it: so nothing is wrong with it.
+  /// The peer has closed it: so nothing is wrong with it.
   bool isClosed() const { return closed; }
   /// Whether the header of the next frame is there.
   bool hasHeader();

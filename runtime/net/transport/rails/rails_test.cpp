@@ -435,6 +435,16 @@ TEST(Rails, OneThatThePeerClosesEndsThePairAndIsNotBlamed) {
     EXPECT_EQ(recv(raw.ends[r].get(), &byte, 1, 0), 0);
 }
 
+TEST(Rails, OneThatIsResetIsNamed) {
+  Raw raw(3);
+  const linger atOnce = {.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(setsockopt(raw.ends[1].get(), SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce), 0);
+  raw.ends[1] = Descriptor();
+  EXPECT_TRUE(raw.side.await([&] { return raw.side.endpoint->isDown(); }));
+  EXPECT_TRUE(raw.side.endpoint->whyDown().starts_with("by eth1: reset by the peer"))
+      << raw.side.endpoint->whyDown();
+}
+
 TEST(Rails, DataDueOnARailThatHasEndedNeverCome) {
   Raw raw(2);
   raw.send(1, word(1, 1));
