@@ -39,9 +39,9 @@ occlConfig_t occlConfig(int device, uint32_t numRanks, const Config &given) {
   if (numRanks <= 4 && config.deviceKind == occlDeviceCuda)
     config.arenaBytes = 128 << 20;
   config.maxThreadBlocks = static_cast<uint32_t>(maxCtas(given));
-  // Most communicators of a program never have large calls. Programs that measure what is left once
-  // all are made want all of it taken.
-  config.asNeeded = setting("OCCL_NCCL_ALL_MEMORY").value_or("0") != "1";
+  // Most communicators of a program never have large calls. But a first larger call may then fail
+  // for want of memory where the communicator's beginning would have, so programs ask for it.
+  config.asNeeded = setting("OCCL_NCCL_MEMORY_AS_NEEDED").value_or("0") == "1";
   return config;
 }
 
