@@ -32,7 +32,7 @@ struct LaterCard {
   /// changes any more.
   Atomic<uint32_t> state;
   SharedHandle handle;
-  /// The rank needs that part.
+  /// Of which ranks, as bits, the rank needs that part.
   Atomic<uint32_t> isWanted;
   /// It has mapped that of all ranks.
   Atomic<uint32_t> hasMapped;

@@ -189,6 +189,8 @@ void DeviceMemory::abandon() {
 
 void DeviceMemory::keep(std::shared_ptr<DeviceAllocation> more) {
   std::lock_guard lock(keeping);
+  if (own->isLeft) // a thread that took it was late
+    more->isLeft = true;
   kept.push_back(std::move(more));
 }
 

@@ -32,30 +32,50 @@ LaterMemory::~LaterMemory() {
   mapped.unmap();
 }
 
+void LaterMemory::abandon() {
+  isAbandoned.store(true, std::memory_order_release);
+  std::lock_guard lock(mapping);
+  mapped.abandon();
+}
+
 // --- what this rank takes ---
 
-bool LaterMemory::isWanted(LaterPart part) const {
+bool LaterMemory::isToBeTaken(LaterPart part) const {
+  uint32_t wanted = 0;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
-    if (card(part, r).isWanted.load(std::memory_order_acquire) != 0)
-      return true;
-  return false;
+    wanted |= card(part, r).isWanted.load(std::memory_order_acquire);
+  return (wanted >> fabric.rank() & 1) != 0 && isMissing(part, fabric.rank());
 }
 
-/// All ranks have got it, and this one has not mapped it.
-bool LaterMemory::mayBeMapped(LaterPart part) const {
-  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+/// Somebody needs that of all ranks, which have got it, and this one has not mapped it. Of a rank
+/// that is gone nothing can be mapped, and it is for those that need it to say so.
+bool LaterMemory::isToBeMapped(LaterPart part) const {
+  bool isWanted = false;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
+    isWanted |= card(part, r).isWanted.load(std::memory_order_acquire) == all();
     if (card(part, r).state.load(std::memory_order_acquire) != DeviceCard::Ready)
       return false;
-  return card(part, fabric.rank()).hasMapped.load(std::memory_order_relaxed) == 0;
+  }
+  return isWanted && card(part, fabric.rank()).hasMapped.load(std::memory_order_relaxed) == 0 &&
+         !findGone(all());
 }
 
-bool LaterMemory::isDue(LaterPart part) const {
-  return isWanted(part) && (isMissing(part, fabric.rank()) || mayBeMapped(part));
+std::optional<uint32_t> LaterMemory::findGone(uint32_t ranks) const {
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    if ((ranks >> r & 1) != 0 && fabric.isGone(r))
+      return r;
+  return {};
 }
+
+bool LaterMemory::isDue(LaterPart part) const { return isToBeTaken(part) || isToBeMapped(part); }
 
 void LaterMemory::tend() {
-  if (std::ranges::none_of(kParts, [this](LaterPart part) { return isDue(part); }) ||
-      isWorking.load(std::memory_order_acquire) || fabric.failed())
+  if (std::ranges::none_of(kParts, [this](LaterPart part) { return isDue(part); }))
+    return;
+  // Another thread that starts it is enough.
+  std::unique_lock lock(starting, std::try_to_lock);
+  if (!lock || isWorking.load(std::memory_order_acquire) || fabric.failed() ||
+      isAbandoned.load(std::memory_order_acquire))
     return;
   // The last one has nothing left to do.
   if (worker.joinable())
@@ -76,10 +96,14 @@ void LaterMemory::tend() {
 /// Waits for nobody.
 void LaterMemory::doDue() {
   for (const LaterPart part : kParts) {
-    if (isDue(part) && isMissing(part, fabric.rank()))
+    if (isToBeTaken(part))
       take(part);
-    if (isDue(part) && mayBeMapped(part))
-      (void)map(part, all());
+    if (!isToBeMapped(part))
+      continue;
+    // Others go on with the part, so without it this rank cannot. If one has left meanwhile, none
+    // goes on.
+    if (Status mapped = map(part, all()); !mapped.ok() && !findGone(all()))
+      fabric.fail(mapped);
   }
   isWorking.store(false, std::memory_order_release);
 }
@@ -125,45 +149,55 @@ Status LaterMemory::need(LaterPart part, uint32_t ranks) {
   Atomic<uint32_t> &there = areThere[index(part)];
   if ((ranks & ~there.load(std::memory_order_acquire)) == 0)
     return {};
-  card(part, fabric.rank()).isWanted.store(1, std::memory_order_release);
-  take(part);
-  const auto awaitEach = [&](const auto &isThere) {
-    Status status;
-    for (uint32_t r = 0; r < fabric.numRanks() && status.ok(); ++r)
-      if ((ranks >> r & 1) != 0)
-        status = await(part, r, [&] { return isThere(r); });
-    return status;
-  };
-  Status status = awaitEach([&](uint32_t r) { return !isMissing(part, r); });
+  card(part, fabric.rank()).isWanted.fetch_or(ranks, std::memory_order_release);
+  Status status;
+  for (uint32_t r = 0; r < fabric.numRanks() && status.ok(); ++r)
+    if ((ranks >> r & 1) != 0)
+      status = await(part, r, 1u << r, [&] { return !isMissing(part, r); });
   for (uint32_t r = 0; r < fabric.numRanks() && status.ok(); ++r)
     if ((ranks >> r & 1) != 0 &&
         card(part, r).state.load(std::memory_order_acquire) != DeviceCard::Ready)
       status = refusal(part, r);
   if (status.ok())
-    status = map(part, ranks);
-  if (status.ok() && ranks == all())
-    status = awaitEach(
-        [&](uint32_t r) { return card(part, r).hasMapped.load(std::memory_order_acquire) != 0; });
+    if (status = map(part, ranks); !status.ok()) {
+      const auto gone = findGone(ranks);
+      fabric.fail(gone ? goneWhenNeeded(part, *gone) : status);
+      return fabric.failure();
+    }
+  // Who finds that a rank has left maps nothing any more.
+  for (uint32_t r = 0; r < fabric.numRanks() && status.ok() && ranks == all(); ++r)
+    status = await(part, r, all(),
+                   [&] { return card(part, r).hasMapped.load(std::memory_order_acquire) != 0; });
   if (status.ok())
     there.fetch_or(ranks, std::memory_order_release);
   return status;
 }
 
-/// No other rank's program can hold that up, so a rank that does not come to it is not well.
+std::string LaterMemory::neededBy(LaterPart part) const {
+  return ", and " + nameOf(fabric.rank()) + " needs " + std::to_string(bytes[index(part)] >> 20) +
+         " MiB more of its device for larger calls";
+}
+
+Status LaterMemory::goneWhenNeeded(LaterPart part, uint32_t rank) const {
+  return {StatusCode::PeerFailed, fabric.describeGone(rank) + neededBy(part)};
+}
+
+/// No other rank's program can hold that up, so a rank that does not come to it is not well. This
+/// one's worker is started here as well; calls of CUDA may hold it up, and this wait ends with the
+/// communicator all the same.
 template <class Condition>
-Status LaterMemory::await(LaterPart part, uint32_t rank, const Condition &isThere) {
-  const auto isNeeded = [&] {
-    return ", and " + nameOf(fabric.rank()) + " needs " + std::to_string(bytes[index(part)] >> 20) +
-           " MiB more of its device for larger calls";
-  };
+Status LaterMemory::await(LaterPart part, uint32_t rank, uint32_t whom, const Condition &isThere) {
   for (const Deadline deadline(patience); !isThere(); sleepFor(std::chrono::microseconds(50))) {
     if (fabric.failed())
       return fabric.failure();
-    if (fabric.isGone(rank))
-      fabric.fail({StatusCode::PeerFailed, fabric.describeGone(rank) + isNeeded()});
-    else if (deadline.passed())
+    tend();
+    // A rank that has left may have done it before.
+    if (const auto gone = findGone(whom); gone && !isThere())
+      fabric.fail(goneWhenNeeded(part, *gone));
+    else if (!gone && deadline.passed())
       fabric.fail({StatusCode::Timeout, nameOf(rank) + " has not answered in " +
-                                            std::to_string(patience.count()) + " ms" + isNeeded()});
+                                            std::to_string(patience.count()) + " ms" +
+                                            neededBy(part)});
   }
   return {};
 }
@@ -177,11 +211,12 @@ Status LaterMemory::refusal(LaterPart part, uint32_t rank) {
           rank == fabric.rank() ? text + ": " + why[index(part)] : text + "; see its error"};
 }
 
-/// Others go on with the part, so without it this rank cannot.
 Status LaterMemory::map(LaterPart part, uint32_t ranks) {
   const bootstrap::Group &group = fabric.ranks();
   OnDevice on(memory.device());
   std::lock_guard lock(mapping);
+  if (isAbandoned.load(std::memory_order_relaxed))
+    return {StatusCode::Aborted, "the communicator has been destroyed"};
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     char *&begin = at[index(part)][r];
     if ((ranks >> r & 1) == 0 || begin)
@@ -189,9 +224,9 @@ Status LaterMemory::map(LaterPart part, uint32_t ranks) {
     auto made = mapped.map(card(part, r).handle, group.process(r) == group.process(group.rank()),
                            memory.device(), nameOf(r));
     if (!made.ok()) {
-      fabric.fail({made.status().code(),
-                   nameOf(fabric.rank()) + ": for larger calls: " + made.status().message()});
-      return fabric.failure();
+      (void)cudaGetLastError(); // it is no error of what the program does next
+      return {made.status().code(),
+              nameOf(fabric.rank()) + ": for larger calls: " + made.status().message()};
     }
     begin = *made;
   }

@@ -1,10 +1,10 @@
 // Device memory that the ranks of a communicator take when a call first needs it, in the place of
 // all of it at the beginning. docs/decisions/gpu/ordered-connectors.md.
 //
-// Whoever needs a part says so on its card, takes its own, waits until the others have theirs, and
-// maps these. Others take and map theirs in a thread of their own, whatever their program waits
-// for: so a rank waits for no call of another one, and calls may come in any order. Whether a rank
-// has got a part is said once, so all that need it come to the same. What all ranks need has been
+// Whoever needs a part says so on its card, waits until the ranks it needs it of have theirs, and
+// maps these. Ranks take and map theirs in a thread of their own, whatever their program waits for:
+// so a rank waits for no call of another one, and calls may come in any order. Whether a rank has
+// got a part is said once, so all that need it come to the same. What all ranks need has been
 // mapped by all before anybody uses it, so that a rank may leave once it has done its part.
 #pragma once
 
@@ -21,6 +21,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ public:
   /// Nobody needs any more, nor tends; nothing of this rank is executed.
   ~LaterMemory();
   /// Something of this rank may still be executed: nothing is unmapped, nor freed, ever.
-  void abandon() { mapped.abandon(); }
+  void abandon();
 
   /// Of those ranks, as bits: the part is there when this has succeeded, cleared before others knew
   /// of it. Waits for what ranks take, and for no call of theirs. SystemError, on all that need it
@@ -47,8 +48,8 @@ public:
   Status need(LaterPart part, uint32_t ranks);
   /// Of a rank for which need() has succeeded.
   char *begin(LaterPart part, uint32_t rank) const { return at[index(part)][rank]; }
-  /// Looks whether others need what this rank has not taken or mapped yet: one thread, now and
-  /// then. Calls nothing of CUDA.
+  /// Looks whether others need what this rank has not taken or mapped yet: now and then. Calls
+  /// nothing of CUDA.
   void tend();
 
 private:
@@ -60,14 +61,19 @@ private:
     return card(part, rank).state.load(std::memory_order_acquire) == DeviceCard::Missing;
   }
   uint32_t all() const { return (1u << fabric.numRanks()) - 1; }
-  bool isWanted(LaterPart part) const;
+  bool isToBeTaken(LaterPart part) const;
+  bool isToBeMapped(LaterPart part) const;
   bool isDue(LaterPart part) const;
-  bool mayBeMapped(LaterPart part) const;
+  std::optional<uint32_t> findGone(uint32_t ranks) const;
   void doDue();
   void take(LaterPart part);
   Status takeNow(LaterPart part);
   void tell(LaterPart part, const Status &taken);
-  template <class Condition> Status await(LaterPart part, uint32_t rank, const Condition &isThere);
+  std::string neededBy(LaterPart part) const;
+  Status goneWhenNeeded(LaterPart part, uint32_t rank) const;
+  /// Without which of these ranks, as bits, it is not there any more.
+  template <class Condition>
+  Status await(LaterPart part, uint32_t rank, uint32_t whom, const Condition &isThere);
   Status map(LaterPart part, uint32_t ranks);
   Status refusal(LaterPart part, uint32_t rank);
 
@@ -84,9 +90,10 @@ private:
   std::array<std::array<char *, kMaxRanks>, kNumLaterParts> at{};
   std::array<Atomic<uint32_t>, kNumLaterParts> areThere{}; // ranks, as bits: see need()
 
-  // Of who tends.
+  Mutex starting; // guards the next one
   Thread worker;
   Atomic<bool> isWorking{false};
+  Atomic<bool> isAbandoned{false}; // set before `mapped` is abandoned
 };
 
 } // namespace occl::cuda

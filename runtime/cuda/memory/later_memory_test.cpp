@@ -52,9 +52,18 @@ public:
   }
   void tend(uint32_t rank) {
     tending.emplace_back([this, rank] {
-      for (; !isEnding; std::this_thread::sleep_for(1ms))
+      for (; !isEnding && !isForgotten[rank]; std::this_thread::sleep_for(1ms))
         later[rank]->tend();
+      hasEnded[rank] = true;
     });
+  }
+  /// What the rank has goes, as when its communicator is destroyed.
+  void forget(uint32_t rank) {
+    isForgotten[rank] = true;
+    while (!hasEnded[rank])
+      std::this_thread::sleep_for(1ms);
+    later[rank].reset();
+    memories[rank].reset();
   }
   void tendAll() {
     for (uint32_t r = 0; r < kRanks; ++r)
@@ -68,6 +77,7 @@ private:
   std::vector<std::unique_ptr<DeviceMemory>> memories;
   std::vector<std::unique_ptr<LaterMemory>> later;
   std::atomic<bool> isEnding{false};
+  std::atomic<bool> isForgotten[kRanks] = {}, hasEnded[kRanks] = {};
   std::vector<std::thread> tending;
 };
 
@@ -175,6 +185,57 @@ TEST_F(LaterMemoryTest, ARankThatHasLeftIsInTheWayOfWhoNeedsIt) {
   const Status status = all.of(0).need(LaterPart::Slots, kAll);
   EXPECT_EQ(status.code(), StatusCode::PeerFailed);
   EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+}
+
+/// All have got the part, and one leaves before the others have mapped its piece.
+TEST_F(LaterMemoryTest, ARankThatNobodyNeedsAnyMoreMayLeave) {
+  Communicator all;
+  all.tendAll();
+  for (uint32_t r = 0; r < kRanks; ++r) {
+    ASSERT_TRUE(all.of(r).need(LaterPart::Slots, 1u << r).ok());
+    EXPECT_EQ(all.of(r).begin(LaterPart::Slots, (r + 1) % kRanks), nullptr) << "it is not asked";
+  }
+  all.fabric(2).leave();
+  all.forget(2);
+  ASSERT_TRUE(all.of(0).need(LaterPart::Slots, 1u << 1).ok());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(all.fabric(0).failed());
+  EXPECT_TRUE(all.of(1).need(LaterPart::Slots, 1u << 0).ok());
+  const Status status = all.of(0).need(LaterPart::Slots, kAll);
+  EXPECT_EQ(status.code(), StatusCode::PeerFailed);
+  EXPECT_NE(status.message().find("rank 2 has destroyed"), std::string::npos) << status.message();
+}
+
+TEST_F(LaterMemoryTest, OnlyThoseThatAreAskedTakeIt) {
+  const uint64_t before = numAllocations();
+  Communicator all;
+  all.tendAll();
+  ASSERT_TRUE(all.of(0).need(LaterPart::Slots, 1u << 1).ok());
+  std::this_thread::sleep_for(20ms); // the others have looked, too
+  EXPECT_EQ(numAllocations(), before + kRanks + 1);
+}
+
+/// As calls of CUDA are held up by others.
+TEST_F(LaterMemoryTest, AnAbortEndsTheWaitForOnesOwnMemory) {
+  Communicator all;
+  std::atomic<bool> isHeld = true;
+  inCall("cudaMalloc", [&] {
+    all.fabric(1).fail({StatusCode::Aborted, "rank 1 was aborted"});
+    for (uint32_t i = 0; i < 20000 && isHeld; ++i)
+      std::this_thread::sleep_for(1ms);
+  });
+  const Status status = all.of(0).need(LaterPart::Lines, 1);
+  EXPECT_EQ(status.code(), StatusCode::Aborted);
+  EXPECT_TRUE(isHeld.exchange(false));
+}
+
+TEST_F(LaterMemoryTest, ThreadsThatAreLateMapNothingOnceItIsAbandoned) {
+  Communicator all;
+  all.tendAll();
+  ASSERT_TRUE(all.of(0).need(LaterPart::Lines, 1).ok());
+  all.of(0).abandon();
+  EXPECT_FALSE(all.of(0).need(LaterPart::Slots, 1u << 1).ok());
+  EXPECT_EQ(all.of(0).begin(LaterPart::Slots, 1), nullptr);
 }
 
 TEST_F(LaterMemoryTest, AnAbortEndsTheWait) {
