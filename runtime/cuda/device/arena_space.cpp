@@ -38,7 +38,9 @@ std::optional<ArenaSpace::Piece> ArenaSpace::allocateLocked(uint64_t bytes) {
   for (Range &range : ranges)
     if (auto piece = range.allocate(bytes))
       return piece;
-  const auto taken = more ? more(bytes) : std::nullopt;
+  // What asks forgets what it has not used for long when there is no more, and would never.
+  constexpr size_t kMostRanges = 3;
+  const auto taken = more && ranges.size() < kMostRanges ? more(bytes) : std::nullopt;
   if (!taken)
     return std::nullopt;
   ranges.push_back({taken->offset, transport::Arena(taken->bytes)});

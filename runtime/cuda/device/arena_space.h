@@ -24,7 +24,8 @@ public:
   /// how much it is; nothing if there is none.
   using More = std::function<std::optional<Piece>(uint64_t bytes)>;
 
-  /// Of `bytes` from offset `begin` on; `more` is asked by allocate() when none of it is free.
+  /// Of `bytes` from offset `begin` on; `more` is asked by allocate() when none of it is free,
+  /// and gives two pieces at most.
   ArenaSpace(uint64_t begin, uint64_t bytes, More more = {})
       : ranges{Range{begin, transport::Arena(bytes)}}, more(std::move(more)) {}
 

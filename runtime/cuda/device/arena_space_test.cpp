@@ -59,6 +59,18 @@ TEST(ArenaSpace, HasMoreForPiecesThatAreNotLent) {
   EXPECT_EQ(space.lend(kBytes), kBegin);
 }
 
+TEST(ArenaSpace, HasMoreTwiceAtMost) {
+  constexpr uint64_t kMore = uint64_t{1} << 40;
+  uint32_t given = 0;
+  ArenaSpace space(kBegin, kBytes, [&](uint64_t bytes) {
+    return std::optional(ArenaSpace::Piece{kMore + bytes * given++, bytes});
+  });
+  for (uint32_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(space.allocate(kBytes).has_value());
+  EXPECT_FALSE(space.allocate(kBytes).has_value()) << "nothing would ever be forgotten";
+  EXPECT_EQ(given, 2u);
+}
+
 TEST(ArenaSpace, NoRangeHasTwoOwners) {
   constexpr uint32_t kSeed = 20261122;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
