@@ -46,6 +46,7 @@ struct DeviceCard {
   Atomic<uint32_t> state;
   SharedHandle handle;
   uint64_t bytes, arenaBytes;
+  uint32_t isAsNeeded; // what larger calls need is taken when they come
   PeerPaths paths;
   std::array<LaterCard, kNumLaterParts> later; // by LaterPart
   /// The rank no longer maps the arenas of the others.

@@ -33,7 +33,7 @@ DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory
                            Sizes sizes)
     : group(group), hosts(std::move(hosts)), ordinal(device),
       size(alignUp(sizes.bytes + kRecordBytes, kUnit)), arenaSize(sizes.arenaBytes),
-      arenas(group.numRanks()) {}
+      isAsNeeded(sizes.isAsNeeded), arenas(group.numRanks()) {}
 
 StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
                                                            std::vector<HostMemory> hosts,
@@ -81,6 +81,7 @@ Status DeviceMemory::start() {
     return status;
   card.bytes = size;
   card.arenaBytes = arenaSize;
+  card.isAsNeeded = isAsNeeded ? 1 : 0;
   // Other processes map the memory by a handle, if data goes from device to device.
   isMappedByProcesses =
       group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0 && !isAcrossMachines();
@@ -125,6 +126,12 @@ Status DeviceMemory::connect() {
                                           std::to_string(card.arenaBytes) + ", this one of " +
                                           std::to_string(arenaSize) +
                                           "; use the same configuration on all ranks"};
+    else if ((card.isAsNeeded != 0) != isAsNeeded)
+      status = {StatusCode::Mismatch,
+                who + " takes device memory " + (isAsNeeded ? "at once" : "as it is needed") +
+                    ", this one " + (isAsNeeded ? "as it is needed" : "at once") +
+                    " (asNeeded of the configuration, "
+                    "OCCL_NCCL_MEMORY_AS_NEEDED); use the same on all ranks"};
     else if (card.bytes != size || hosts[r].pages.size() != hosts[group.rank()].pages.size())
       status = {StatusCode::Mismatch,
                 who + " has " + std::to_string(card.bytes) + " bytes of device memory, this one " +

@@ -38,6 +38,7 @@ public:
   /// What a rank takes of its device, and what of it is not for users; the same on all ranks.
   struct Sizes {
     uint64_t bytes, arenaBytes;
+    bool isAsNeeded = false; // more of it is taken later: LaterMemory
   };
 
   /// It is a multiple of that.
@@ -117,6 +118,7 @@ private:
   const std::vector<HostMemory> hosts; // by rank
   const int ordinal;
   const uint64_t size, arenaSize;
+  const bool isAsNeeded;
   std::shared_ptr<DeviceAllocation> own;
   Mutex keeping;
   std::vector<std::shared_ptr<DeviceAllocation>> kept; // guarded by it

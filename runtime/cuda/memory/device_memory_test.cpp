@@ -55,6 +55,24 @@ TEST_F(DeviceMemoryTest, MemoryThatOthersMayHaveMappedIsFreedWhenTheyHaveClosed)
   EXPECT_EQ(numAllocations(), before + 1);
 }
 
+TEST_F(DeviceMemoryTest, RanksThatTakeItInOtherWaysAreNotConnected) {
+  GroupOfOne group(2, false);
+  auto made = DeviceMemory::make(group, group.hosts(), 0, kSizes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const DeviceCard &own = group.card(0);
+  DeviceCard &other = group.card(1);
+  other.bytes = own.bytes;
+  other.arenaBytes = own.arenaBytes;
+  other.isAsNeeded = 1;
+  other.state.store(DeviceCard::Ready, std::memory_order_release);
+  const Status status = (*made)->connect();
+  EXPECT_EQ(status.code(), StatusCode::Mismatch);
+  EXPECT_NE(status.message().find("rank 1 takes device memory as it is needed, this one at once"),
+            std::string::npos)
+      << status.message();
+  other.hasClosed.store(1, std::memory_order_release);
+}
+
 class Downloads : public DeviceMemoryTest {
 protected:
   void SetUp() override {

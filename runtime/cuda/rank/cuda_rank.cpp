@@ -126,9 +126,9 @@ Status CudaRank::start() {
   std::vector<DeviceMemory::HostMemory> hosts;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     hosts.push_back({controlBlockOf(fabric, r), fabric.of(r).heap()});
-  auto made =
-      DeviceMemory::make(fabric.ranks(), hosts, device(),
-                         {options.asNeeded ? bytesAtOnce() : options.bytes, options.arenaBytes});
+  auto made = DeviceMemory::make(
+      fabric.ranks(), hosts, device(),
+      {options.asNeeded ? bytesAtOnce() : options.bytes, options.arenaBytes, options.asNeeded});
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
