@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -146,7 +147,8 @@ TEST(OrderedConnectorsApart, LieWhereTheirPartsAre) {
   for (const bool hasWideLines : {true, false}) {
     auto sizes = OrderedGeometry::forMemory(1, {128 << 20, 128 << 20}, hasWideLines);
     sizes.isApart = true;
-    LaterMemory later(fabric, **memory, {sizes.linesLater(), sizes.messagesLater(), 0});
+    LaterMemory later(fabric, **memory, {sizes.linesLater(), sizes.messagesLater(), 0},
+                      std::chrono::seconds(30));
     ArenaSpace space(kRecordBytes, (8 << 20) - kRecordBytes);
     const ShapeContext context = {**memory, space, space, 0, 1, 1, nullptr, &later};
     std::unique_ptr<OrderedConnectors> unfinished;

@@ -1,11 +1,13 @@
 // Parts of device memory, asked for and told of on the ranks' cards.
 #include "runtime/cuda/memory/later_memory.h"
 
+#include "runtime/base/long_wait.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/sync/background_thread.h"
 #include "runtime/sync/deadline.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -187,10 +189,17 @@ Status LaterMemory::goneWhenNeeded(LaterPart part, uint32_t rank) const {
 /// communicator all the same.
 template <class Condition>
 Status LaterMemory::await(LaterPart part, uint32_t rank, uint32_t whom, const Condition &isThere) {
-  for (const Deadline deadline(patience); !isThere(); sleepFor(std::chrono::microseconds(50))) {
+  const Deadline deadline(patience), reported(longWait());
+  bool isReported = false;
+  for (; !isThere(); sleepFor(std::chrono::microseconds(50))) {
     if (fabric.failed())
       return fabric.failure();
     tend();
+    if (!isReported && reported.passed()) {
+      isReported = true;
+      std::fprintf(stderr, "occl: %s has not answered in %lld ms%s\n", nameOf(rank).c_str(),
+                   static_cast<long long>(longWait().count()), neededBy(part).c_str());
+    }
     // A rank that has left may have done it before.
     if (const auto gone = findGone(whom); gone && !isThere())
       fabric.fail(goneWhenNeeded(part, *gone));

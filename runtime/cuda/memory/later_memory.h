@@ -34,9 +34,9 @@ public:
   using Patience = std::chrono::milliseconds;
 
   /// All outlive it; arenas are device memory. patience: with ranks that live and do not take
-  /// theirs, which no call of their program can hold up.
-  LaterMemory(daemon::Fabric &fabric, DeviceMemory &memory, const Bytes &bytes,
-              Patience patience = std::chrono::seconds(30));
+  /// theirs. Their program may free memory, for which CUDA waits for what is executed, so no
+  /// shorter than that of calls. A wait is reported on standard error after longWait().
+  LaterMemory(daemon::Fabric &fabric, DeviceMemory &memory, const Bytes &bytes, Patience patience);
   /// Nobody needs any more, nor tends; nothing of this rank is executed.
   ~LaterMemory();
   /// Something of this rank may still be executed: nothing is unmapped, nor freed, ever.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,7 +84,10 @@ private:
 
 class LaterMemoryTest : public ::testing::Test {
 protected:
-  void SetUp() override { resetHostCuda(); }
+  void SetUp() override {
+    setenv("OCCL_LONG_WAIT_MS", "30", 1); // before anybody has asked
+    resetHostCuda();
+  }
   void TearDown() override { resetHostCuda(); }
 };
 
@@ -169,7 +173,12 @@ TEST_F(LaterMemoryTest, MemoryThatCannotBeClearedIsGivenToNobody) {
 TEST_F(LaterMemoryTest, ARankThatDoesNotAnswerIsNamed) {
   Communicator all(100ms);
   all.tend(1);
+  ::testing::internal::CaptureStderr();
   const Status status = all.of(0).need(LaterPart::Slots, kAll);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("rank 2 has not answered in 30 ms, and rank 0 needs 1 MiB"),
+            std::string::npos)
+      << said;
   EXPECT_EQ(status.code(), StatusCode::Timeout);
   EXPECT_NE(status.message().find("rank 2 has not answered in 100 ms, and rank 0 needs 1 MiB"),
             std::string::npos)

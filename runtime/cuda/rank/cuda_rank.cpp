@@ -179,7 +179,8 @@ Status CudaRank::connect() {
     const auto sizes = geometryIn(wholeBytes(), memory->hasWideLines(), true);
     later = std::make_unique<LaterMemory>(
         fabric, *memory,
-        LaterMemory::Bytes{sizes.linesLater(), sizes.messagesLater(), pairs.bytesOfSlots()});
+        LaterMemory::Bytes{sizes.linesLater(), sizes.messagesLater(), pairs.bytesOfSlots()},
+        std::max<LaterMemory::Patience>(std::chrono::seconds(30), options.timeout));
   }
   status = divide(pairs);
   return status.ok() ? startCalls(pairs) : status;
