@@ -176,7 +176,14 @@ Status StreamTransfers::takeSlots(const GroupLayout &layout) const {
     if (hasSlots)
       ranks |= 1u << (direction.isSend ? direction.peer : fabric.rank());
   }
-  return later && ranks != 0 ? later->need(LaterPart::Slots, ranks) : Status();
+  Status taken = later && ranks != 0 ? later->need(LaterPart::Slots, ranks) : Status();
+  const auto isOfAnother = [&](const TransferDirection &direction) {
+    return direction.peer != layout.directions.front().peer;
+  };
+  // Peers that need other slots are not told, and wait for the rest of the group in their streams.
+  if (!taken.ok() && std::ranges::any_of(layout.directions, isOfAnother))
+    fabric.fail(taken);
+  return taken;
 }
 
 /// What a rank sends to itself is copied as long as nothing waits to be received.
