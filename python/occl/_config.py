@@ -28,6 +28,8 @@ class Settings(TypedDict, total=False):
     strict: bool
     registered_buffers: bool
     """All arrays are of Communicator.empty."""
+    as_needed: bool
+    """On all ranks: memory for larger calls is taken when they come; none for what is started."""
     spin_microseconds: int
 
 
@@ -85,6 +87,8 @@ def config_of(settings: Settings) -> _abi.Config:
             config.strict = 1 if value else 2
         elif name == "registered_buffers":
             config.registeredBuffers = 1 if value else 0
+        elif name == "as_needed":
+            config.asNeeded = 1 if value else 0
         elif name == "device":
             if value is not None:
                 config.deviceKind, config.device = _CUDA, natural(value, name, 1 << 31)

@@ -329,6 +329,7 @@ def test_divided_ones_are_on_the_same_device(cuda, pair):
     with away[0] as comm:  # what the library demands: the same device
         config = comm._config({"registered_buffers": True})
         assert (config.deviceKind, config.device, config.registeredBuffers) == (1, 1, 1)
+        assert comm._config({"as_needed": True}).asNeeded == 1
         assert comm._config({}) is None
 
 
