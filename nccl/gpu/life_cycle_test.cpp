@@ -320,8 +320,11 @@ TEST_F(LifeCycle, FinalizeAndDestroyLetWhatIsInFlightEnd) {
 
 TEST_F(LifeCycle, RanksThatCallDifferentlyAreToldSo) {
   bounded([&] {
-    for (int r = 0; r < size(); ++r)
-      ASSERT_EQ(sum(r, r == 0 ? 1000 : 999, at(r).comm, at(r).stream), ncclSuccess) << lastError();
+    for (int r = 0; r < size(); ++r) {
+      const ncclResult_t result = sum(r, r == 0 ? 1000 : 999, at(r).comm, at(r).stream);
+      // Two ranks that differ are enough to end it before a third one calls.
+      ASSERT_TRUE(result == ncclSuccess || (r > 1 && result == ncclInvalidUsage)) << lastError();
+    }
     for (int r = 0; r < size(); ++r) {
       EXPECT_EQ(failureOf(at(r).comm), ncclInvalidUsage) << lastError();
       EXPECT_NE(lastError().find("calls something else there"), std::string::npos) << lastError();

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kId = 7;
 /// As long as OCCL_LONG_WAIT_MS below: a busy machine has run both ranks' thread blocks by then.
-constexpr uint32_t kDeadlineMs = 1000;
+constexpr uint32_t kDeadlineMs = 3000;
 
 bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
@@ -96,7 +96,7 @@ TEST(OtherWay, TheCommunicatorsDeadlineIsTheSameErrorOnBoth) {
 
 /// Read once, by the first wait that somebody looks at, so it is set before all tests.
 class SoonLong : public ::testing::Environment {
-  void SetUp() override { setenv("OCCL_LONG_WAIT_MS", "1000", 1); }
+  void SetUp() override { setenv("OCCL_LONG_WAIT_MS", "3000", 1); }
 };
 const ::testing::Environment *const kSoonLong = ::testing::AddGlobalTestEnvironment(new SoonLong);
 
