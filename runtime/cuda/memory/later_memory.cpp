@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -85,7 +86,10 @@ void LaterMemory::tend() {
   isWorking.store(true, std::memory_order_relaxed);
   // Who tends must not be held up, as calls of CUDA may be.
   try {
-    worker = startInBackground([this] { doDue(); });
+    worker = startInBackground([this] { work(); });
+  } catch (const std::bad_alloc &) {
+    isWorking.store(false, std::memory_order_relaxed);
+    throw;
   } catch (const std::system_error &error) {
     isWorking.store(false, std::memory_order_relaxed);
     fabric.fail({StatusCode::SystemError, nameOf(fabric.rank()) +
@@ -96,27 +100,24 @@ void LaterMemory::tend() {
 }
 
 /// Waits for nobody.
-void LaterMemory::doDue() {
-  for (const LaterPart part : kParts) {
-    if (isToBeTaken(part))
-      take(part);
-    if (!isToBeMapped(part))
-      continue;
-    // Others go on with the part, so without it this rank cannot. If one has left meanwhile, none
-    // goes on.
-    if (Status mapped = map(part, all()); !mapped.ok() && !findGone(all()))
-      fabric.fail(mapped);
-  }
+void LaterMemory::work() {
+  for (const LaterPart part : kParts)
+    fabric.failUnless([&] { return doDue(part); });
   isWorking.store(false, std::memory_order_release);
 }
 
-void LaterMemory::take(LaterPart part) {
-  std::lock_guard lock(taking);
-  if (isMissing(part, fabric.rank()))
-    tell(part, takeNow(part));
+Status LaterMemory::doDue(LaterPart part) {
+  if (isToBeTaken(part))
+    tell(part, take(part));
+  if (!isToBeMapped(part))
+    return {};
+  // Others go on with the part, so without it this rank cannot. If one has left meanwhile, none
+  // goes on.
+  Status mapped = map(part, all());
+  return mapped.ok() || findGone(all()) ? Status() : mapped;
 }
 
-/// Once, with the lock.
+/// Once.
 void LaterMemory::tell(LaterPart part, const Status &taken) {
   why[index(part)] = taken.message();
   card(part, fabric.rank())
@@ -124,7 +125,7 @@ void LaterMemory::tell(LaterPart part, const Status &taken) {
 }
 
 /// Nobody hears of it before it is clear.
-Status LaterMemory::takeNow(LaterPart part) {
+Status LaterMemory::take(LaterPart part) {
   OnDevice on(memory.device());
   if (!on.status().ok())
     return on.status();
@@ -215,7 +216,7 @@ Status LaterMemory::refusal(LaterPart part, uint32_t rank) {
   std::string text = nameOf(rank) + " has not got the " + std::to_string(bytes[index(part)] >> 20) +
                      " MiB more of its device that this call of " + nameOf(fabric.rank()) +
                      " needs of it; calls that are small enough go on";
-  std::lock_guard lock(taking);
+  // Why it is is said once, before the state.
   return {StatusCode::SystemError,
           rank == fabric.rank() ? text + ": " + why[index(part)] : text + "; see its error"};
 }

@@ -65,9 +65,9 @@ private:
   bool isToBeMapped(LaterPart part) const;
   bool isDue(LaterPart part) const;
   std::optional<uint32_t> findGone(uint32_t ranks) const;
-  void doDue();
-  void take(LaterPart part);
-  Status takeNow(LaterPart part);
+  void work();
+  Status doDue(LaterPart part);
+  Status take(LaterPart part);
   void tell(LaterPart part, const Status &taken);
   std::string neededBy(LaterPart part) const;
   Status goneWhenNeeded(LaterPart part, uint32_t rank) const;
@@ -82,7 +82,7 @@ private:
   const Bytes bytes;
   const Patience patience;
 
-  Mutex taking; // guards why
+  /// Why this rank has none of a part: said by its worker, before the state that others read.
   std::array<std::string, kNumLaterParts> why;
 
   Mutex mapping; // never held by who waits; guards `mapped` and changes of the next one

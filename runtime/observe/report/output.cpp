@@ -41,6 +41,13 @@ Status writeAll(int file, std::string_view text, const std::string &what,
   return {};
 }
 
+/// Of this user, and of no other name: what a process has left that was killed as it wrote.
+bool isLeftOver(const char *path) {
+  struct stat found = {};
+  return lstat(path, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == geteuid() &&
+         found.st_nlink == 1;
+}
+
 } // namespace
 
 std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
@@ -81,7 +88,12 @@ Status append(const std::string &path, std::string_view text, std::chrono::milli
 Status replace(const std::string &path, std::string_view text) {
   // What needs memory comes first: without any nothing is left open.
   const std::string whole = path + ".new", named = "'" + whole + "'";
-  int file = open(whole.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  const auto make = [&] {
+    return open(whole.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  };
+  int file = make();
+  if (file < 0 && errno == EEXIST && isLeftOver(whole.c_str()) && unlink(whole.c_str()) == 0)
+    file = make();
   if (file < 0)
     return systemError("making " + named, errno);
   constexpr std::chrono::seconds kPatience{2};

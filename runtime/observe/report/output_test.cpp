@@ -45,6 +45,15 @@ TEST(Output, ReplacesAFile) {
   }
 }
 
+/// As of a process that was killed while it wrote.
+TEST(Output, ReplacesAFileBesideOneThatWasLeftOver) {
+  const std::string path = temporary("beside");
+  std::ofstream(path + ".new") << "half of it";
+  EXPECT_TRUE(replace(path, "text").ok());
+  EXPECT_EQ(contentOf(path), "text");
+  EXPECT_NE(access((path + ".new").c_str(), F_OK), 0);
+}
+
 /// What has the name may be another user's link to a file of this one, or a file that others read.
 TEST(Output, ReplacesNothingByWhatItHasNotMade) {
   const std::string path = temporary("unreplaced"), other = temporary("other");
