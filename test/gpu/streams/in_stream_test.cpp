@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <thread>
@@ -189,6 +190,9 @@ TEST_F(InStream, CallsThatDoNotFitAreRefused) {
   void *memory = nullptr;
   EXPECT_EQ(occlMemAlloc(comms[0], 1ull << 40, &memory), occlAgain);
   EXPECT_EQ(occlMemFree(comms[0], onDevices[0]->input(true) + 1), occlInvalidArgument);
+  // Tables take more of the device there than what is left to users.
+  if (std::getenv("OCCL_TEST_AS_NEEDED"))
+    return;
   takeAllMemory(comms[0]);
   EXPECT_EQ(refused(what), occlAgain) << "device memory has no end";
   EXPECT_NE(std::string(occlGetLastError()).find("set arenaBytes higher"), std::string::npos)
