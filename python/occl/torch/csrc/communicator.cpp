@@ -99,7 +99,9 @@ std::shared_ptr<Communicator> Communicator::shrinkHearing(const std::shared_ptr<
   } catch (const c10::Error &) { // of the thread, which is over
     throw;
   } catch (...) {
-    // The thread is inside of a call with it, which its end would wait for.
+    // The thread is inside of a call with it, which no abort ends, as a group that has failed is
+    // what shrinks.
+    from->interrupted_ = true;
     from->abort("shrink was interrupted");
     throw;
   }
@@ -163,8 +165,14 @@ void Communicator::leave() { shut("the process group was destroyed"); }
 void Communicator::close() {
   if (forked() || !shut("the process group was destroyed"))
     return;
-  while (inside_ != 0)
+  // A shrink that nobody waits for any more may take as long as the group's timeout says: it has
+  // the communicator, which is left to it.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (inside_ != 0) {
+    if (interrupted_ && std::chrono::steady_clock::now() > until)
+      return;
     std::this_thread::yield();
+  }
   struct End {
     std::mutex mutex;
     std::condition_variable changed;

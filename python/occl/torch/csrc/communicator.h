@@ -99,6 +99,7 @@ private:
   int owner_ = 0; // process
   std::atomic<int> inside_{0};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> interrupted_{false}; // a shrink goes on for nobody
   mutable std::mutex mutex_;
   std::string reason_; // of its end by this rank
 };

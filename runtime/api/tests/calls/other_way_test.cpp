@@ -156,8 +156,8 @@ protected:
 
   static void awaitLongWaits(const StandardError &error) {
     await([&] { return error.text(); },
-          {", call 0 has been in flight on rank 0 for 1000 ms and goes on: ",
-           " (id 7), invocation 0 has been in flight on rank 1 for 1000 ms and goes on: ",
+          {", call 0 has been in flight on rank 0 for 3000 ms and goes on: ",
+           " (id 7), invocation 0 has been in flight on rank 1 for 3000 ms and goes on: ",
            "waits for rank 1, which has not submitted it",
            "waits for rank 0, which has not submitted it"});
   }
