@@ -116,7 +116,7 @@ typedef struct {
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
                             touched as used */
   uint32_t deviceKind; /* an occlDeviceKind_t, the same on all ranks. occlDeviceCuda: arenaBytes and
-                          heapBytes are taken of the device at once */
+                          heapBytes are taken of the device at once, but for asNeeded */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
   uint32_t strict;     /* with occlDeviceCuda, 1: no thread block stays on the device for calls of
@@ -144,8 +144,10 @@ typedef struct {
                         calls is taken when a rank first makes one, on all ranks, and there are
                         occlCall, sends and receives alone: occlStart and partitioned requests are
                         occlInvalidArgument. The call waits for what others take, not for their
-                        calls. If some rank gets none, all get occlSystemError for such calls; small
-                        ones go on. default 0: all of it is taken when the communicator is made */
+                        calls. If some rank gets none, all get occlSystemError for such calls from
+                        then on, also once there is memory again, and small ones go on; a group of
+                        transfers with several ranks fails the communicator. default 0: all of it is
+                        taken when the communicator is made */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
