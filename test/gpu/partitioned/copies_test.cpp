@@ -1,8 +1,7 @@
 // Marks of streams that a copy engine carries out, as the host knows that the receiver has started.
 // Ranks are threads. Skipped where there is no device.
-#include "test/gpu/harness/ranks_on_devices.h"
 #include "test/gpu/harness/user_kernels.h"
-#include "test/gpu/partitioned/ring.h"
+#include "test/gpu/partitioned/ranks_in_rings.h"
 
 #include <gtest/gtest.h>
 
@@ -22,23 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-class PartCopies : public RanksOnDevices {
+class PartCopies : public RanksInRings {
 protected:
-  void SetUp() override {
-    RanksOnDevices::SetUp();
-    if (!IsSkipped())
-      startWithTimeout(20000);
-  }
-  /// body(rank, ring) on a thread for each rank, "" or what is wrong. Rings are there before.
-  void onRing(RingShape shape, const std::function<std::string(uint32_t, Ring &)> &body) {
-    std::vector<std::unique_ptr<Ring>> rings;
-    for (uint32_t rank = 0; rank < n(); ++rank) {
-      cudaSetDevice(static_cast<int>(rank % devices));
-      EXPECT_EQ(loadUserKernels(), cudaSuccess);
-      rings.push_back(std::make_unique<Ring>(comms[rank], rank, n(), shape));
-    }
-    inThreads([&](uint32_t rank) { return body(rank, *rings[rank]); });
-  }
   /// Afterwards the host has seen that the receiver has started.
   static void prepare(Ring &ring, cudaStream_t stream) {
     ring.expect(occlPprepareOn(ring.send, stream), "occlPprepareOn");

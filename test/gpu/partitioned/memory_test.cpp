@@ -3,11 +3,10 @@
 // bulk loads behind a wait, the read-only cache behind the end of an epoch, copy engines. And which
 // kernels may wait at all. Ranks are threads. Skipped where there is no device.
 #include "support/testing/seed.h"
-#include "test/gpu/harness/ranks_on_devices.h"
 #include "test/gpu/harness/user_kernels.h"
 #include "test/gpu/partitioned/collective_request.h"
 #include "test/gpu/partitioned/memory_users.h"
-#include "test/gpu/partitioned/ring.h"
+#include "test/gpu/partitioned/ranks_in_rings.h"
 
 #include <gtest/gtest.h>
 
@@ -22,22 +21,11 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-class PartMemory : public RanksOnDevices {
+class PartMemory : public RanksInRings {
 protected:
-  void SetUp() override {
-    RanksOnDevices::SetUp();
-    if (!IsSkipped())
-      startWithTimeout(20000);
-  }
-  void onRing(RingShape shape, const std::function<std::string(uint32_t, Ring &)> &body) {
-    std::vector<std::unique_ptr<Ring>> rings;
-    for (uint32_t rank = 0; rank < n(); ++rank) {
-      cudaSetDevice(static_cast<int>(rank % devices));
-      EXPECT_EQ(loadUserKernels(), cudaSuccess);
-      EXPECT_EQ(loadMemoryUsers(), cudaSuccess);
-      rings.push_back(std::make_unique<Ring>(comms[rank], rank, n(), shape));
-    }
-    inThreads([&](uint32_t rank) { return body(rank, *rings[rank]); });
+  int loadKernels() override {
+    const int loaded = RanksInRings::loadKernels();
+    return loaded == cudaSuccess ? loadMemoryUsers() : loaded;
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "runtime/api/occl_device.cuh"
 #include "runtime/api/occl_device_launch.hpp"
+#include "test/gpu/partitioned/load_kernels.h"
 
 #include <cuda_runtime.h>
 
@@ -137,15 +138,9 @@ std::string checkWaiting(occlPart_t part, uint32_t blocks) {
 }
 
 int loadMemoryUsers() {
-  const void *const all[] = {reinterpret_cast<const void *>(bulkExchange),
-                             reinterpret_cast<const void *>(checkReadOnly),
-                             reinterpret_cast<const void *>(waitForAll)};
-  for (const void *kernel : all) {
-    cudaFuncAttributes attributes;
-    if (const int loaded = cudaFuncGetAttributes(&attributes, kernel); loaded != cudaSuccess)
-      return loaded;
-  }
-  return cudaSuccess;
+  return loadEach({reinterpret_cast<const void *>(bulkExchange),
+                   reinterpret_cast<const void *>(checkReadOnly),
+                   reinterpret_cast<const void *>(waitForAll)});
 }
 
 } // namespace occl::gpu_test

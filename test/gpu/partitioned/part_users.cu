@@ -1,6 +1,7 @@
 #include "test/gpu/partitioned/part_users.h"
 
 #include "runtime/api/occl_device.cuh"
+#include "test/gpu/partitioned/load_kernels.h"
 
 #include <cuda_runtime.h>
 
@@ -261,26 +262,15 @@ int launchCrowd(void *stream, uint32_t *begun, const uint32_t *mayEnd, uint32_t 
 }
 
 int loadPartUsers() {
-  const void *const all[] = {reinterpret_cast<const void *>(produce<Thread>),
-                             reinterpret_cast<const void *>(produce<Warp>),
-                             reinterpret_cast<const void *>(produce<Block>),
-                             reinterpret_cast<const void *>(fill),
-                             reinterpret_cast<const void *>(consume),
-                             reinterpret_cast<const void *>(checkAll),
-                             reinterpret_cast<const void *>(exchange),
-                             reinterpret_cast<const void *>(sendBoth),
-                             reinterpret_cast<const void *>(produceWords),
-                             reinterpret_cast<const void *>(makeWords),
-                             reinterpret_cast<const void *>(takeWords),
-                             reinterpret_cast<const void *>(crowd),
-                             reinterpret_cast<const void *>(fillOne),
-                             reinterpret_cast<const void *>(misuse)};
-  for (const void *kernel : all) {
-    cudaFuncAttributes attributes;
-    if (const int loaded = cudaFuncGetAttributes(&attributes, kernel); loaded != cudaSuccess)
-      return loaded;
-  }
-  return cudaSuccess;
+  return loadEach(
+      {reinterpret_cast<const void *>(produce<Thread>),
+       reinterpret_cast<const void *>(produce<Warp>),
+       reinterpret_cast<const void *>(produce<Block>), reinterpret_cast<const void *>(fill),
+       reinterpret_cast<const void *>(consume), reinterpret_cast<const void *>(checkAll),
+       reinterpret_cast<const void *>(exchange), reinterpret_cast<const void *>(sendBoth),
+       reinterpret_cast<const void *>(produceWords), reinterpret_cast<const void *>(makeWords),
+       reinterpret_cast<const void *>(takeWords), reinterpret_cast<const void *>(crowd),
+       reinterpret_cast<const void *>(fillOne), reinterpret_cast<const void *>(misuse)});
 }
 
 } // namespace occl::gpu_test

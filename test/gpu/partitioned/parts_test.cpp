@@ -1,8 +1,7 @@
 // Partitioned sends and receives on devices: marks in kernels and in streams, waits in both,
 // replays, misuse. Ranks are threads. Skipped where there is no device.
-#include "test/gpu/harness/ranks_on_devices.h"
 #include "test/gpu/harness/user_kernels.h"
-#include "test/gpu/partitioned/ring.h"
+#include "test/gpu/partitioned/ranks_in_rings.h"
 
 #include <gtest/gtest.h>
 
@@ -18,31 +17,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-class Parts : public RanksOnDevices {
-protected:
-  void SetUp() override {
-    RanksOnDevices::SetUp();
-    if (!IsSkipped())
-      startWithTimeout(20000);
-  }
-  /// body(ring or rings) on a thread for each rank, "" or what is wrong. Rings are there before.
-  void onRings(
-      const std::vector<RingShape> &shapes,
-      const std::function<std::string(uint32_t, std::vector<std::unique_ptr<Ring>> &)> &body,
-      const std::function<int64_t(size_t)> &tag = [](size_t) { return 0; }) {
-    std::vector<std::vector<std::unique_ptr<Ring>>> all(n());
-    for (uint32_t rank = 0; rank < n(); ++rank) {
-      cudaSetDevice(static_cast<int>(rank % devices));
-      EXPECT_EQ(loadUserKernels(), cudaSuccess);
-      for (size_t i = 0; i < shapes.size(); ++i)
-        all[rank].push_back(std::make_unique<Ring>(comms[rank], rank, n(), shapes[i], tag(i)));
-    }
-    inThreads([&](uint32_t rank) { return body(rank, all[rank]); });
-  }
-  void onRing(RingShape shape, const std::function<std::string(uint32_t, Ring &)> &body) {
-    onRings({shape}, [&](uint32_t rank, auto &rings) { return body(rank, *rings[0]); });
-  }
-};
+class Parts : public RanksInRings {};
 
 /// Numbers of partitions that do not divide each other, messages of several, all groups.
 TEST_F(Parts, AnyPartitionsByAnyGroup) {

@@ -457,6 +457,28 @@ TEST_F(Transfers, AnOldFailureDoesNotHoldUpWhatAGroupHasOnHosts) {
     EXPECT_EQ(occlCommDestroy(comm), occlSuccess);
 }
 
+/// How a group of captured receives from rank 1 ends, one by each communicator.
+struct CapturedReceives {
+  CapturedReceives(occlComm_t first, occlComm_t second, char *buffer) {
+    cudaStream_t captured = nullptr;
+    cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
+    occlGroupStart();
+    occlRecv(buffer, 100, occlUint8, 1, first, captured);
+    occlRecv(buffer + 1000, 100, occlUint8, 1, second, captured);
+    result = occlGroupEnd();
+    text = occlGetLastError();
+    cudaGraph_t graph = nullptr;
+    isSpoilt = cudaStreamEndCapture(captured, &graph) != cudaSuccess;
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(captured);
+  }
+
+  occlResult_t result;
+  std::string text; // of the group
+  bool isSpoilt;    // the capture
+};
+
 /// Its own error, and nothing was done: not that of the communicator which has failed before.
 TEST_F(Transfers, ARefusedGroupSaysWhyBesideAnOldFailure) {
   if (n() < 2)
@@ -473,21 +495,12 @@ TEST_F(Transfers, ARefusedGroupSaysWhyBesideAnOldFailure) {
     if (rank == 0) {
       occlCommAbort(commOf(0, 1));
       occlRecv(buffer, 100, occlUint8, 1, commOf(0, 0), streamOf(0)); // which does not end yet
-      cudaStream_t captured = nullptr;
-      cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
-      cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
-      occlGroupStart();
-      for (uint32_t which = 0; which < 2; ++which)
-        occlRecv(buffer + 1000 * (which + 1), 100, occlUint8, 1, commOf(0, which), captured);
-      const occlResult_t result = occlGroupEnd();
-      const std::string text = occlGetLastError();
-      if (result != occlInvalidArgument || text.find("those before have ended") == text.npos)
-        wrong = "the group's result is " + std::to_string(result) + ": " + text;
-      cudaGraph_t graph = nullptr;
-      if (cudaStreamEndCapture(captured, &graph) != cudaSuccess)
+      const CapturedReceives group(commOf(0, 0), commOf(0, 1), buffer + 1000);
+      if (group.result != occlInvalidArgument ||
+          group.text.find("those before have ended") == std::string::npos)
+        wrong = "the group's result is " + std::to_string(group.result) + ": " + group.text;
+      if (group.isSpoilt)
         wrong += " the capture is spoilt";
-      cudaGraphDestroy(graph);
-      cudaStreamDestroy(captured);
     }
     meet.arrive_and_wait();
     if (rank == 1)
@@ -512,19 +525,11 @@ TEST_F(Transfers, ARefusedGroupSpoilsNoCapture) {
     std::string wrong;
     if (rank == 0) {
       occlRecv(buffer, 100, occlUint8, 1, commOf(0, 1), streamOf(0));
-      cudaStream_t captured = nullptr;
-      cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
-      cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal);
-      occlGroupStart();
-      for (uint32_t which = 0; which < 2; ++which)
-        occlRecv(buffer + 1000 * (which + 1), 100, occlUint8, 1, commOf(0, which), captured);
-      if (const occlResult_t result = occlGroupEnd(); result != occlInvalidArgument)
-        wrong = "the group's result is " + std::to_string(result);
-      cudaGraph_t graph = nullptr;
-      if (cudaStreamEndCapture(captured, &graph) != cudaSuccess)
+      const CapturedReceives group(commOf(0, 0), commOf(0, 1), buffer + 1000);
+      if (group.result != occlInvalidArgument)
+        wrong = "the group's result is " + std::to_string(group.result);
+      if (group.isSpoilt)
         wrong += " the capture is spoilt";
-      cudaGraphDestroy(graph);
-      cudaStreamDestroy(captured);
     }
     meet.arrive_and_wait();
     if (rank == 1)
